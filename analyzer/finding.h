@@ -1,0 +1,123 @@
+// What the engine finds and the reports show: the only types a report sees. Plain data, no behaviour; owned by the audit.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace capturesan {
+
+enum class severity : std::uint8_t { note, warning, error };
+enum class confidence : std::uint8_t { suspected, likely, proved };
+
+struct stack_frame {
+  std::uint64_t address = 0; // return address as recorded, 0 for a synthetic frame
+  std::string module;        // file name of the ELF object, without folders; empty if unknown
+  std::string symbol;        // demangled; empty if unknown
+  std::uint64_t offset = 0;  // bytes from the symbol's start, or from the module's if there is no symbol
+  std::string file;          // source file; empty if there is no debug information
+  int line = 0;              // from 1; 0 = unknown
+};
+
+struct thread_ref {
+  std::uint32_t pid = 0, tid = 0, index = 0; // index: unique in its process, from 1
+  std::string name;
+};
+
+struct capture_ref {
+  int id = 0;               // from 1, in order of begin, over all processes
+  std::string mode;         // global | thread_local | relaxed
+  std::string stream;       // as named in reports
+  thread_ref origin_thread;
+  std::vector<stack_frame> began_at;
+};
+
+struct graph_ref {
+  int id = 0;               // of the exec, from 1
+  std::uint64_t replay = 0; // which launch of it this is about, from 1; 0 = none
+  std::uint64_t nodes = 0;
+};
+
+struct pointer_ref {
+  std::uint64_t address = 0;
+  std::uint32_t node = 0;     // index in the graph
+  std::string node_type;      // kernel | memcpy | memset | ...
+  std::string kernel;         // demangled; empty for other nodes
+  int parameter = -1;         // ordinal, -1 for other nodes
+  std::uint64_t offset = 0;   // of the pointer inside the parameter (bytes)
+  std::uint64_t allocation = 0, allocation_bytes = 0, allocation_offset = 0;
+  std::vector<stack_frame> allocated_at, freed_at;
+  std::string owner_now;      // who has the address now; empty = nobody
+};
+
+struct cascade_call { // a call that failed only because of the finding it hangs under
+  std::string api;
+  int result = 0;
+  thread_ref thread;
+};
+
+struct finding {
+  std::string rule; // id, such as CS101
+  std::string name;
+  severity sev = severity::error;
+  confidence conf = confidence::likely;
+  std::string message, remediation, doc;
+  std::string api;  // documented name of the call; empty if the finding is about no single call
+  std::string symbol; // its ABI name
+  int result = 0;   // CUresult
+  std::string result_name;
+  double time_s = 0; // seconds since the start of the trace
+  thread_ref thread;
+  std::optional<capture_ref> capture;
+  std::optional<graph_ref> graph;
+  std::vector<pointer_ref> pointers;
+  std::vector<stack_frame> stack;  // native, innermost first, without the shim's own frames
+  std::vector<stack_frame> python; // innermost first
+  std::uint64_t count = 1;         // how often it was found (same fingerprint)
+  std::vector<cascade_call> cascade;
+  std::string after;       // fingerprint of the finding this one followed in the same capture
+  std::string fingerprint; // stable over runs, rebuilds, added lines and ASLR
+  bool suppressed = false;
+  std::string suppressed_by; // reason given in the suppression
+};
+
+struct rule_status { // of every rule that was loaded
+  std::string id, name;
+  bool evaluated = true;
+  std::string why_not; // "needs level full", "records were dropped", ...
+  std::uint64_t findings = 0;
+};
+
+struct capture_summary {
+  capture_ref ref;
+  int result = 0;          // of the end call; -1 = never ended
+  std::uint64_t nodes = 0; // of the graph, 0 if there is none
+  double begin_s = 0, end_s = 0;
+};
+
+struct graph_summary {
+  int id = 0;      // of the exec
+  int capture = 0; // id of the capture it came from, 0 = built by hand
+  std::uint64_t nodes = 0, kernel_nodes = 0, replays = 0;
+  std::uint64_t kernel_nodes_resolved = 0; // with a parameter that is an address of a live allocation
+};
+
+struct driver_summary {
+  std::string kind = "unknown"; // real | simulated | unknown
+  std::string version, device;
+};
+
+struct audit_summary {
+  driver_summary driver;
+  std::vector<capture_summary> captures;
+  std::vector<graph_summary> graphs;
+  std::vector<rule_status> rules;
+  std::uint64_t events = 0, replays = 0, dropped = 0, processes = 0, threads = 0;
+  bool complete = true;               // nothing dropped, truncated or unreadable
+  std::vector<std::string> notes;     // in words: what was not covered, given up, unsupported
+  std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> coverage; // --cupti=verify: name -> {shim, CUPTI}
+};
+
+} // namespace capturesan
