@@ -13,7 +13,7 @@ endfunction()
 
 if(NOT CAPTURESAN_CUDA_INCLUDE)
   foreach(folder $ENV{CUDA_HOME}/include $ENV{CUDA_PATH}/include /usr/local/cuda/include
-                 ${CMAKE_SOURCE_DIR}/build/cuda-headers/include)
+                 ${CMAKE_SOURCE_DIR}/build/cuda/include)
     capturesan_cuda_version(${folder} version)
     if(version GREATER_EQUAL 13000 AND version LESS 14000)
       set(CAPTURESAN_CUDA_INCLUDE ${folder} CACHE PATH "Folder that holds cuda.h of CUDA 13" FORCE)
