@@ -25,7 +25,7 @@ struct address_entry {
 };
 address_entry address_map[map_size];
 void* driver_handle;
-std::atomic<u32> resolved; // 0 no, 1 being done, 2 done
+std::atomic<u32> resolved; // 0 no, 2 done, else the pid that is doing it (a fork may lose it half-way)
 
 using dlsym_fn = void* (*)(void*, const char*);
 
@@ -98,12 +98,16 @@ bool resolve_driver() {
   if (driver == nullptr) {
     return false;
   }
-  u32 none = 0;
-  if (!resolved.compare_exchange_strong(none, 1, std::memory_order_acquire)) {
-    while (resolved.load(std::memory_order_acquire) != 2) {
-      raw(SYS_sched_yield);
+  const u32 self = static_cast<u32>(raw(SYS_getpid)) << 2 | 1;
+  u32 seen = 0;
+  while (!resolved.compare_exchange_strong(seen, self, std::memory_order_acquire)) {
+    if (seen == 2) {
+      return true;
     }
-    return true;
+    if (seen == self) {
+      raw(SYS_sched_yield); // another thread is at it
+      seen = 0;
+    }
   }
   driver_handle = driver;
   for (std::size_t i = 0; i < trace::call_count; ++i) {

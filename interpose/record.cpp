@@ -199,6 +199,9 @@ bool launched_before(u64 function) {
   static std::atomic<u64> cache[1024];
   std::atomic<u64>& line = cache[mix(function) % 1024];
   const process_state* p = process;
+  if (p == nullptr) {
+    return true; // inert
+  }
   if (line.load(std::memory_order_relaxed) == (function ^ p->session.load(std::memory_order_relaxed))) [[likely]] {
     return true;
   }
