@@ -30,7 +30,7 @@ def main():
                           capture_output=True, text=True, check=False)
     wrong = sorted(set(re.findall(r"^(\S+?):\d+:\d+: error", done.stderr, re.MULTILINE)))
     for name in wrong:
-        print(f"{name}: run {tool} -i {name}")
+        print(f"{name}: run scripts/format")
     print(f"{len(wrong)} of {len(sources)} files differ from .clang-format")
     return 1 if done.returncode else 0
 
