@@ -27,7 +27,7 @@ subscriber_handle subscriber;
 
 void on_callback(void*, int domain, u32 id, const void* data) {
   if (domain == domain_driver_api && id < max_callbacks && *static_cast<const int*>(data) == site_enter &&
-      counting.load(std::memory_order_relaxed) != 0) {
+      counting.load(std::memory_order_relaxed) != 0 && !inside_own_calls()) {
     cupti_counts[id].fetch_add(1, std::memory_order_relaxed);
   }
 }

@@ -5,7 +5,7 @@
 
 namespace capturesan::shim {
 
-// At the first cuInit: subscribes if asked for. Prefers a libcupti that the process has loaded already.
+// After the first cuInit: subscribes if asked for. Prefers a libcupti that the process has loaded already.
 void cupti_start();
 // At exit: writes both counts of every name.
 void cupti_finish();

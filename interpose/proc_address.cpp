@@ -8,10 +8,26 @@ namespace capturesan::shim {
 
 namespace {
 
+bool known(const char* symbol) {
+  static const char* const names[] = {
+#define KNOWN_CALL(symbol) #symbol,
+#include "trace/known_calls.def"
+  };
+  for (const char* name : names) {
+    if (std::strcmp(name, symbol) == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
 void name_uncovered(const char* symbol) {
   const errno_keeper keep;
+  if (symbol == nullptr || known(symbol)) {
+    return;
+  }
   thread_state* t = enter_thread();
-  if (t == nullptr || symbol == nullptr) {
+  if (t == nullptr) {
     return;
   }
   u64 h = 1;

@@ -218,15 +218,13 @@ bool enter_call(call_frame& f) {
   if (!resolve_driver() || options.off) {
     return false;
   }
-  if (f.id == call_id::cuInit) {
-    cupti_start();
-  }
   f.t = enter_thread();
   return f.t != nullptr;
 }
 
 void before_call(call_frame& f) {
   const errno_keeper keep;
+  const own_calls own;
   count_call(f.id);
   f.in_window = window_open();
   f.begin = now_ticks();
@@ -253,6 +251,7 @@ void before_call(call_frame& f) {
 
 void after_call(call_frame& f) {
   const errno_keeper keep;
+  const own_calls own;
   if (f.t->session != process->session.load(std::memory_order_relaxed)) {
     return; // the call forked (a host callback): another process, another file
   }
@@ -266,6 +265,10 @@ void after_call(call_frame& f) {
   keep_window_state(f);
   if (f.id == call_id::cuInit && f.result == CUDA_SUCCESS) {
     describe_driver(f.t);
+    cupti_start();
+  }
+  if (f.result == CUDA_ERROR_DEINITIALIZED) {
+    uncount_call(f.id); // CUPTI is silent once the driver has shut down
   }
   if (wanted(f)) {
     f.t->busy = 1;

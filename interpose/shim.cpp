@@ -26,6 +26,7 @@ bool have_thread_key;
 
 // One word of static TLS: programs that dlopen large libraries run out of it easily.
 thread_local thread_state* current_thread __attribute__((tls_model("initial-exec")));
+thread_local u32 own_depth __attribute__((tls_model("initial-exec")));
 
 bool text_is(const char* a, const char* b) { return a != nullptr && std::strcmp(a, b) == 0; }
 
@@ -222,6 +223,10 @@ thread_state* start_thread() {
 }
 
 } // namespace
+
+own_calls::own_calls() { ++own_depth; }
+own_calls::~own_calls() { --own_depth; }
+bool inside_own_calls() { return own_depth != 0; }
 
 void start() {
   if (started.load(std::memory_order_acquire) == 2) [[likely]] {

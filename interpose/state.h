@@ -94,6 +94,16 @@ void start();
 // The calling thread's state with a file to write to, or null: the hook then calls through and records nothing.
 thread_state* enter_thread();
 
+// While one lives, driver calls of this thread are the shim's own: CUPTI counts them, --cupti=verify must not.
+class own_calls {
+ public:
+  own_calls();
+  ~own_calls();
+  own_calls(const own_calls&) = delete;
+  own_calls& operator=(const own_calls&) = delete;
+};
+bool inside_own_calls();
+
 // Ends recording in this image; the file stays valid. For exit handlers.
 void mark_ended(trace::process_state why);
 
