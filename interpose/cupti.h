@@ -6,7 +6,7 @@
 namespace capturesan::shim {
 
 // After the first cuInit: subscribes if asked for. Prefers a libcupti that the process has loaded already.
-void cupti_start();
+void cupti_start(thread_state* t);
 // At exit: writes both counts of every name.
 void cupti_finish();
 

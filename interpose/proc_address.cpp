@@ -35,6 +35,7 @@ void name_uncovered(const char* symbol) {
     h = mix(h ^ static_cast<u8>(*c));
   }
   if (process->modules.insert(h | 1)) { // shares the set of modules: once per name
+    const own_calls own;
     t->busy = 1;
     write_text(t, trace::text_role::uncovered, 1, symbol);
     t->busy = 0;
@@ -146,6 +147,7 @@ __attribute__((visibility("hidden"), used)) int capturesan_dlopen_flags(const ch
     return flags & ~RTLD_DEEPBIND;
   }
   if (thread_state* t = enter_thread()) {
+    const own_calls own;
     t->busy = 1;
     write_text(t, trace::text_role::deepbind, 0, path == nullptr ? "" : path);
     t->busy = 0;

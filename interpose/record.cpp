@@ -265,7 +265,7 @@ void after_call(call_frame& f) {
   keep_window_state(f);
   if (f.id == call_id::cuInit && f.result == CUDA_SUCCESS) {
     describe_driver(f.t);
-    cupti_start();
+    cupti_start(f.t);
   }
   if (f.result == CUDA_ERROR_DEINITIALIZED) {
     uncount_call(f.id); // CUPTI is silent once the driver has shut down

@@ -113,6 +113,7 @@ bool map_state() {
 
 void on_thread_end(void* state) {
   auto* t = static_cast<thread_state*>(state);
+  const own_calls own;
   current_thread = nullptr;
   if (process->session.load() != 0 && t->session == process->session.load()) {
     release_thread(t);
@@ -249,6 +250,13 @@ void start() {
 }
 
 thread_state* enter_thread() {
+  if (own_depth != 0) {
+    if (process->header != nullptr) {
+      count_lost(trace::lost_why::none, 1);
+    }
+    return nullptr;
+  }
+  const own_calls own;
   thread_state* t = current_thread;
   const u64 session = process->session.load(std::memory_order_relaxed);
   if (t == nullptr || t->session != session || session == 0) [[unlikely]] {
