@@ -27,7 +27,7 @@ subscriber_handle subscriber;
 
 void on_callback(void*, int domain, u32 id, const void* data) {
   if (domain == domain_driver_api && id < max_callbacks && *static_cast<const int*>(data) == site_enter &&
-      counting.load(std::memory_order_relaxed) != 0) {
+      counting.load(std::memory_order_relaxed) != 0 && !inside_own_calls()) {
     cupti_counts[id].fetch_add(1, std::memory_order_relaxed);
   }
 }
@@ -56,13 +56,9 @@ Fn symbol(const char* name) {
 
 } // namespace
 
-void cupti_start() {
+void cupti_start(thread_state* t) {
   static std::atomic<u32> begun;
   if (!options.verify || begun.exchange(1) != 0) {
-    return;
-  }
-  thread_state* t = enter_thread();
-  if (t == nullptr) {
     return;
   }
   library = find_library();
@@ -96,6 +92,7 @@ void cupti_finish() {
   if (t == nullptr || t->busy != 0) {
     return;
   }
+  const own_calls own;
   t->busy = 1;
   auto name_of = symbol<callback_name_fn>("cuptiGetCallbackName");
   for (u32 i = 0; name_of != nullptr && i < max_callbacks; ++i) {

@@ -5,8 +5,8 @@
 
 namespace capturesan::shim {
 
-// At the first cuInit: subscribes if asked for. Prefers a libcupti that the process has loaded already.
-void cupti_start();
+// After the first cuInit: subscribes if asked for. Prefers a libcupti that the process has loaded already.
+void cupti_start(thread_state* t);
 // At exit: writes both counts of every name.
 void cupti_finish();
 

@@ -1,26 +1,37 @@
 #include "interpose/functions.h"
 
 #include "interpose/real.h"
-#include "interpose/window.h"
 #include "interpose/writer.h"
 
 namespace capturesan::shim {
 
-void read_layout(kernel_handle k, parameter_layout& out) {
-  auto* by_function = driver_function<decltype(cuFuncGetParamInfo)>(call_id::cuFuncGetParamInfo);
-  auto* by_kernel = driver_function<decltype(cuKernelGetParamInfo)>(call_id::cuKernelGetParamInfo);
-  out.count = -1;
-  out.bytes = 0;
-  if (k.function != nullptr ? by_function == nullptr : by_kernel == nullptr) {
-    return; // driver older than 12.4
+namespace {
+
+// The question for the n-th parameter, to whichever of the two the handle is.
+CUresult ask_parameter(kernel_handle k, int n, std::size_t& offset, std::size_t& size) {
+  const auto at = static_cast<std::size_t>(n);
+  if (k.function != nullptr) {
+    auto* ask = driver_function<decltype(cuFuncGetParamInfo)>(call_id::cuFuncGetParamInfo);
+    return ask == nullptr ? CUDA_ERROR_NOT_FOUND : ask(k.function, at, &offset, &size);
   }
+  auto* ask = driver_function<decltype(cuKernelGetParamInfo)>(call_id::cuKernelGetParamInfo);
+  return ask == nullptr ? CUDA_ERROR_NOT_FOUND : ask(k.kernel, at, &offset, &size);
+}
+
+} // namespace
+
+void read_layout(kernel_handle& k, parameter_layout& out) {
+  out.count = -1; // stays so on drivers older than 12.4
+  out.bytes = 0;
   int n = 0;
   for (; n < max_parameters; ++n) {
     std::size_t offset = 0;
     std::size_t size = 0;
-    const auto at = static_cast<std::size_t>(n);
-    const CUresult r =
-        k.function != nullptr ? by_function(k.function, at, &offset, &size) : by_kernel(k.kernel, at, &offset, &size);
+    CUresult r = ask_parameter(k, n, offset, size);
+    if (r == CUDA_ERROR_INVALID_HANDLE && n == 0 && k.function != nullptr) {
+      k = {nullptr, reinterpret_cast<CUkernel>(k.function)};
+      r = ask_parameter(k, n, offset, size);
+    }
     if (r == CUDA_ERROR_INVALID_VALUE) {
       break; // one past the last parameter
     }
@@ -41,14 +52,12 @@ void write_function(thread_state* t, kernel_handle k, const parameter_layout& la
     return;
   }
   const char* name = nullptr;
-  if (!window_open()) {
-    if (k.function != nullptr) {
-      if (auto* get = driver_function<decltype(cuFuncGetName)>(call_id::cuFuncGetName)) {
-        get(&name, k.function);
-      }
-    } else if (auto* get = driver_function<decltype(cuKernelGetName)>(call_id::cuKernelGetName)) {
-      get(&name, k.kernel);
+  if (k.function != nullptr) {
+    if (auto* get = driver_function<decltype(cuFuncGetName)>(call_id::cuFuncGetName)) {
+      get(&name, k.function);
     }
+  } else if (auto* get = driver_function<decltype(cuKernelGetName)>(call_id::cuKernelGetName)) {
+    get(&name, k.kernel);
   }
   u16 pairs[2 * max_parameters];
   const int n = layout.count < 0 ? 0 : layout.count;

@@ -23,10 +23,12 @@ struct kernel_handle {
   u64 key() const { return function != nullptr ? reinterpret_cast<u64>(function) : reinterpret_cast<u64>(kernel); }
 };
 
-// Asks the driver for the layout (cuFuncGetParamInfo / cuKernelGetParamInfo: harmless in every capture, see the matrix).
-void read_layout(kernel_handle k, parameter_layout& out);
+// Asks the driver for the layout (cuFuncGetParamInfo / cuKernelGetParamInfo: harmless in every capture, same file). A launch may
+// pass a CUkernel as its CUfunction; `k` is corrected if the driver says so.
+void read_layout(kernel_handle& k, parameter_layout& out);
 
-// Writes the function record once per process. The name is asked only while no capture is open; function_get events bring names too.
+// Writes the function record once per process. cuFuncGetName and cuKernelGetName are harmless in every capture
+// (tests/golden/harmless_calls_580.159.csv).
 void write_function(thread_state* t, kernel_handle k, const parameter_layout& layout);
 
 // Packs the values as the device will see them. Returns the bytes written; sets `cut` if they did not fit or are not known.

@@ -41,6 +41,12 @@ inline void count_call(call_id id) {
   }
 }
 
+inline void uncount_call(call_id id) {
+  if ((attention.load(std::memory_order_relaxed) & attention_count) != 0) [[unlikely]] {
+    process->counts[static_cast<std::size_t>(id)].fetch_sub(1, std::memory_order_relaxed);
+  }
+}
+
 // Exact set of functions seen in an eager launch; a cache in front of process->launched, so that the common case costs a few cycles.
 bool launched_before(u64 function);
 

@@ -8,10 +8,26 @@ namespace capturesan::shim {
 
 namespace {
 
+bool known(const char* symbol) {
+  static const char* const names[] = {
+#define KNOWN_CALL(symbol) #symbol,
+#include "trace/known_calls.def"
+  };
+  for (const char* name : names) {
+    if (std::strcmp(name, symbol) == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
 void name_uncovered(const char* symbol) {
   const errno_keeper keep;
+  if (symbol == nullptr || known(symbol)) {
+    return;
+  }
   thread_state* t = enter_thread();
-  if (t == nullptr || symbol == nullptr) {
+  if (t == nullptr) {
     return;
   }
   u64 h = 1;
@@ -19,6 +35,7 @@ void name_uncovered(const char* symbol) {
     h = mix(h ^ static_cast<u8>(*c));
   }
   if (process->modules.insert(h | 1)) { // shares the set of modules: once per name
+    const own_calls own;
     t->busy = 1;
     write_text(t, trace::text_role::uncovered, 1, symbol);
     t->busy = 0;
@@ -130,6 +147,7 @@ __attribute__((visibility("hidden"), used)) int capturesan_dlopen_flags(const ch
     return flags & ~RTLD_DEEPBIND;
   }
   if (thread_state* t = enter_thread()) {
+    const own_calls own;
     t->busy = 1;
     write_text(t, trace::text_role::deepbind, 0, path == nullptr ? "" : path);
     t->busy = 0;

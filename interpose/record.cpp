@@ -3,6 +3,7 @@
 #include "interpose/functions.h"
 #include "interpose/graph_walk.h"
 #include "interpose/hook.h"
+#include "interpose/python.h"
 #include "interpose/stack.h"
 #include "interpose/window.h"
 #include "interpose/writer.h"
@@ -108,6 +109,24 @@ bool wants_stack(const call_frame& f) {
   }
 }
 
+// Python frames cost ten times a native stack: only where a finding may begin, not for every captured launch.
+bool wants_python(const call_frame& f) {
+  if (f.result != CUDA_SUCCESS && f.result != CUDA_ERROR_NOT_READY) {
+    return f.in_window;
+  }
+  switch (f.cls) {
+  case call_class::capture_begin:
+  case call_class::capture_end:
+  case call_class::graph_instantiate:
+    return true;
+  case call_class::alloc:
+  case call_class::free:
+    return f.in_window || options.full;
+  default:
+    return false;
+  }
+}
+
 // Records that belong to the event and come before it.
 void write_details(call_frame& f, u8& flags) {
   bool cut = false;
@@ -156,6 +175,9 @@ void write_event(call_frame& f) {
   }
   write_details(f, flags);
   const u32 stack = wants_stack(f) ? record_stack(f.t) : 0;
+  if (wants_python(f)) {
+    write_python_stack(f.t);
+  }
   auto* e = static_cast<trace::event*>(reserve(f.t, 1));
   if (e == nullptr) {
     return;
@@ -218,15 +240,13 @@ bool enter_call(call_frame& f) {
   if (!resolve_driver() || options.off) {
     return false;
   }
-  if (f.id == call_id::cuInit) {
-    cupti_start();
-  }
   f.t = enter_thread();
   return f.t != nullptr;
 }
 
 void before_call(call_frame& f) {
   const errno_keeper keep;
+  const own_calls own;
   count_call(f.id);
   f.in_window = window_open();
   f.begin = now_ticks();
@@ -253,6 +273,7 @@ void before_call(call_frame& f) {
 
 void after_call(call_frame& f) {
   const errno_keeper keep;
+  const own_calls own;
   if (f.t->session != process->session.load(std::memory_order_relaxed)) {
     return; // the call forked (a host callback): another process, another file
   }
@@ -266,6 +287,10 @@ void after_call(call_frame& f) {
   keep_window_state(f);
   if (f.id == call_id::cuInit && f.result == CUDA_SUCCESS) {
     describe_driver(f.t);
+    cupti_start(f.t);
+  }
+  if (f.result == CUDA_ERROR_DEINITIALIZED) {
+    uncount_call(f.id); // CUPTI is silent once the driver has shut down
   }
   if (wanted(f)) {
     f.t->busy = 1;

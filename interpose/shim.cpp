@@ -26,6 +26,7 @@ bool have_thread_key;
 
 // One word of static TLS: programs that dlopen large libraries run out of it easily.
 thread_local thread_state* current_thread __attribute__((tls_model("initial-exec")));
+thread_local u32 own_depth __attribute__((tls_model("initial-exec")));
 
 bool text_is(const char* a, const char* b) { return a != nullptr && std::strcmp(a, b) == 0; }
 
@@ -112,6 +113,7 @@ bool map_state() {
 
 void on_thread_end(void* state) {
   auto* t = static_cast<thread_state*>(state);
+  const own_calls own;
   current_thread = nullptr;
   if (process->session.load() != 0 && t->session == process->session.load()) {
     release_thread(t);
@@ -223,6 +225,10 @@ thread_state* start_thread() {
 
 } // namespace
 
+own_calls::own_calls() { ++own_depth; }
+own_calls::~own_calls() { --own_depth; }
+bool inside_own_calls() { return own_depth != 0; }
+
 void start() {
   if (started.load(std::memory_order_acquire) == 2) [[likely]] {
     return;
@@ -244,6 +250,13 @@ void start() {
 }
 
 thread_state* enter_thread() {
+  if (own_depth != 0) {
+    if (process->header != nullptr) {
+      count_lost(trace::lost_why::none, 1);
+    }
+    return nullptr;
+  }
+  const own_calls own;
   thread_state* t = current_thread;
   const u64 session = process->session.load(std::memory_order_relaxed);
   if (t == nullptr || t->session != session || session == 0) [[unlikely]] {

@@ -91,8 +91,20 @@ extern settings options;
 // Reads the environment once; called by the constructor and by hooks that run before it.
 void start();
 
-// The calling thread's state with a file to write to, or null: the hook then calls through and records nothing.
+// The calling thread's state, or null: the hook then calls through and records nothing. Not while own_calls lives.
 thread_state* enter_thread();
+
+// While one lives, this thread runs code of the shim. A hook entered meanwhile comes from a signal handler, in whatever state locks
+// and records are: it passes through and is counted as lost. Driver calls made meanwhile are the shim's own: CUPTI counts them,
+// --cupti=verify must not.
+class own_calls {
+ public:
+  own_calls();
+  ~own_calls();
+  own_calls(const own_calls&) = delete;
+  own_calls& operator=(const own_calls&) = delete;
+};
+bool inside_own_calls();
 
 // Ends recording in this image; the file stays valid. For exit handlers.
 void mark_ended(trace::process_state why);
