@@ -75,6 +75,8 @@ report_counts count_findings(const report_data& data) {
     if (!confident(found, data)) continue;
     if (found.suppressed) {
       ++counts.suppressed;
+    } else if (found.conf == confidence::suspected) {
+      ++counts.suspected;
     } else if (found.sev == severity::error) {
       ++counts.errors;
     } else if (found.sev == severity::warning) {
@@ -87,7 +89,7 @@ report_counts count_findings(const report_data& data) {
 }
 
 verdict verdict_of(const report_data& data) {
-  if (!data.summary.complete || !data.uncovered.empty()) return verdict::incomplete;
+  if (!data.summary.complete || !data.uncovered.empty() || !data.unreadable.empty()) return verdict::incomplete;
   if (data.summary.events == 0) return verdict::nothing_captured;
   const report_counts counts = count_findings(data);
   return counts.errors + counts.warnings > 0 ? verdict::findings : verdict::clean;
@@ -99,6 +101,7 @@ std::string last_line(const report_data& data) {
   std::string line = fmt::format("capturesan: {}, {}", counted(counts.errors, "error"), //
                                  counted(counts.warnings, "warning"));
   if (counts.notes) line += ", " + counted(counts.notes, "note");
+  if (counts.suspected) line += fmt::format(", {} suspected", amount(counts.suspected));
   line += fmt::format(", {} suppressed", amount(counts.suppressed));
   switch (verdict_of(data)) {
   case verdict::clean:

@@ -101,21 +101,14 @@ json summary_json(const report_data& data) {
   const report_counts counts = count_findings(data);
   json coverage = json::object();
   for (const auto& [name, pair] : summary.coverage) coverage[name] = {{"shim", pair.first}, {"cupti", pair.second}};
-  return {{"errors", counts.errors},
-          {"warnings", counts.warnings},
-          {"notes", counts.notes},
-          {"suppressed", counts.suppressed},
-          {"captures", summary.captures.size()},
-          {"replays", summary.replays},
-          {"events", summary.events},
-          {"dropped", summary.dropped},
-          {"processes", summary.processes},
-          {"threads", summary.threads},
-          {"complete", verdict_of(data) != verdict::incomplete},
-          {"running", data.running},
-          {"remarks", summary.notes},
-          {"coverage", std::move(coverage)},
-          {"last_line", last_line(data)}};
+  return {{"errors", counts.errors},         {"warnings", counts.warnings},
+          {"notes", counts.notes},           {"suspected", counts.suspected},
+          {"suppressed", counts.suppressed}, {"captures", summary.captures.size()},
+          {"replays", summary.replays},      {"events", summary.events},
+          {"dropped", summary.dropped},      {"processes", summary.processes},
+          {"threads", summary.threads},      {"complete", verdict_of(data) != verdict::incomplete},
+          {"running", data.running},         {"remarks", summary.notes},
+          {"coverage", std::move(coverage)}, {"last_line", last_line(data)}};
 }
 
 json lists_json(const report_data& data) {
@@ -149,7 +142,11 @@ json lists_json(const report_data& data) {
   for (const uncovered_process& process : data.uncovered) {
     uncovered.push_back({{"pid", process.pid}, {"command", process.command}});
   }
-  return {{"captures", captures}, {"graphs", graphs}, {"rules", rules}, {"not_covered", uncovered}};
+  return {{"captures", captures},
+          {"graphs", graphs},
+          {"rules", rules},
+          {"not_covered", uncovered},
+          {"not_read", data.unreadable}};
 }
 
 } // namespace

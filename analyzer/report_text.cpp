@@ -199,6 +199,7 @@ void write_missed(page& out, const report_data& data) {
     out.line(0, fmt::format("not covered: pid {} uses the driver without the shim: {}", process.pid,
                             printable(process.command)));
   }
+  for (const std::string& reason : data.unreadable) out.line(0, "not read: " + printable(reason));
   for (const std::string& note : summary.notes) out.line(0, "note: " + printable(note));
   if (data.running) out.line(0, "note: the program is still running; this is what was recorded so far");
 }

@@ -17,6 +17,16 @@ std::string base_name(std::string_view path) {
   return std::string(slash == std::string_view::npos ? path : path.substr(slash + 1));
 }
 
+std::string plain_name(std::string_view name) {
+  std::string text(name);
+  if (!text.starts_with("_Z")) return text;
+  int status = 0;
+  char* plain = abi::__cxa_demangle(text.c_str(), nullptr, nullptr, &status);
+  if (status == 0 && plain) text = plain;
+  std::free(plain);
+  return text;
+}
+
 // One ELF file in a Dwfl session of its own, mapped at address 0, so that ELF virtual addresses can be asked for.
 class object {
  public:
@@ -59,7 +69,7 @@ class object {
 std::string die_name(Dwarf_Die* die) {
   Dwarf_Attribute attribute;
   for (const unsigned name : {DW_AT_linkage_name, DW_AT_MIPS_linkage_name}) {
-    if (const char* text = dwarf_formstring(dwarf_attr_integrate(die, name, &attribute))) return demangle(text);
+    if (const char* text = dwarf_formstring(dwarf_attr_integrate(die, name, &attribute))) return plain_name(text);
   }
   const char* text = dwarf_diename(die);
   return text ? text : "";
@@ -127,7 +137,7 @@ std::vector<stack_frame> object::frames(std::uint64_t elf_address) const {
   GElf_Off offset = 0;
   GElf_Sym symbol;
   if (const char* name = dwfl_module_addrinfo(module_, at, &offset, &symbol, nullptr, nullptr, nullptr)) {
-    frame.symbol = demangle(name);
+    frame.symbol = plain_name(name);
     frame.offset = offset + 1;
   }
   if (Dwfl_Line* source = dwfl_module_getsrc(module_, at)) {
@@ -155,28 +165,21 @@ struct symbols::state {
 symbols::symbols() : state_(std::make_unique<state>()) {}
 symbols::~symbols() = default;
 
-std::vector<stack_frame> symbols::resolve(const module_view& module, std::uint64_t address) {
-  auto& entry = state_->entries[{std::string(module.path), std::string(module.build_id)}];
-  if (!entry) entry = std::make_unique<state::entry>(std::string(module.path), module.build_id);
-  const std::uint64_t elf_address = address - module.bias;
+std::vector<stack_frame> symbols::frame(std::string_view path, std::string_view build_id, std::uint64_t bias,
+                                        std::uint64_t address) {
+  auto& entry = state_->entries[{std::string(path), std::string(build_id)}];
+  if (!entry) entry = std::make_unique<state::entry>(std::string(path), build_id);
+  const std::uint64_t elf_address = address - bias;
   auto [cached, is_new] = entry->cache.try_emplace(elf_address);
   if (is_new) {
     cached->second = entry->file.frames(elf_address);
-    for (stack_frame& frame : cached->second) frame.module = base_name(module.path);
+    for (stack_frame& frame : cached->second) frame.module = base_name(path);
   }
   std::vector<stack_frame> frames = cached->second;
   for (stack_frame& frame : frames) frame.address = address;
   return frames;
 }
 
-std::string demangle(std::string_view name) {
-  std::string text(name);
-  if (!text.starts_with("_Z")) return text;
-  int status = 0;
-  char* plain = abi::__cxa_demangle(text.c_str(), nullptr, nullptr, &status);
-  if (status == 0 && plain) text = plain;
-  std::free(plain);
-  return text;
-}
+std::string symbols::demangle(std::string_view name) { return plain_name(name); }
 
 } // namespace capturesan

@@ -9,34 +9,26 @@
 #include <string_view>
 #include <vector>
 
-#include "analyzer/finding.h"
+#include "analyzer/symbolizer.h"
 
 namespace capturesan {
 
-// One loaded object, as a module record describes it. Refers to the caller's strings.
-struct module_view {
-  std::string_view path;     // of the file, absolute
-  std::string_view build_id; // raw bytes; empty = not known, then any file at `path` is believed
-  std::uint64_t bias = 0;    // run-time address = bias + ELF virtual address
-};
-
-class symbols {
+class symbols : public symbolizer {
  public:
   symbols();
-  ~symbols();
+  ~symbols() override;
   symbols(const symbols&) = delete;
   symbols& operator=(const symbols&) = delete;
 
-  // The frames behind one return address, innermost first: the functions inlined at that place, then the function
-  // itself. Never empty. All carry `address`. A file whose build id differs from the recorded one is not used.
-  std::vector<stack_frame> resolve(const module_view& module, std::uint64_t address);
+  // A file whose build id differs from the recorded one is not used.
+  std::vector<stack_frame> frame(std::string_view path, std::string_view build_id, std::uint64_t bias,
+                                 std::uint64_t address) override;
+  // Anything that is not a mangled name comes back unchanged.
+  std::string demangle(std::string_view name) override;
 
  private:
   struct state;
   std::unique_ptr<state> state_;
 };
-
-// A C++ or CUDA name as written in source; anything that is not a mangled name comes back unchanged.
-std::string demangle(std::string_view name);
 
 } // namespace capturesan

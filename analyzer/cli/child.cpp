@@ -17,7 +17,8 @@ namespace capturesan::cli {
 
 namespace {
 
-// Would end this command before it has reported. A signal that was ignored when the command started (nohup) stays ignored.
+// Would end this command before it has reported. A signal that was ignored when the command started (nohup) stays
+// ignored.
 constexpr int taken_over[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 // Only ignored here: a closed pipe on stderr and a small RLIMIT_FSIZE must not cost the report its other targets.
 constexpr int ignored[] = {SIGPIPE, SIGXFSZ};

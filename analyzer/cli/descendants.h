@@ -1,4 +1,5 @@
-// The processes the program starts: who of them uses the driver without the shim, and which traced ones are still alive.
+// The processes the program starts: who of them uses the driver without the shim, and which traced ones are still
+// alive.
 #pragma once
 
 #include <chrono>

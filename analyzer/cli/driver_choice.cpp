@@ -62,8 +62,8 @@ driver_probe probe_driver() {
 
 result<driver_choice> choose_driver(const std::string& wanted, const driver_probe& probe, bool have_sim) {
   problem p;
-  const std::string missing =
-      !probe.device ? "no NVIDIA GPU here (/dev/nvidiactl is missing)" : "libcuda.so.1 cannot be loaded: " + probe.error;
+  const std::string missing = !probe.device ? "no NVIDIA GPU here (/dev/nvidiactl is missing)"
+                                            : "libcuda.so.1 cannot be loaded: " + probe.error;
   if (wanted == "real" && !probe.usable()) {
     p.message = "--driver real: " + missing;
     p.hint = "use --driver sim, or see capturesan doctor";

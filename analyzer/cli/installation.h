@@ -20,7 +20,8 @@ struct installation {
 
 const installation& installed();
 
-// The shipped packs in order of name, then the user's files in the order given. Fails if the folder of the packs is missing.
+// The shipped packs in order of name, then the user's files in the order given. Fails if the folder of the packs is
+// missing.
 result<std::vector<std::string>> rule_files(const std::vector<std::string>& own);
 
 } // namespace capturesan::cli

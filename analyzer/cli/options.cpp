@@ -100,9 +100,9 @@ std::uint64_t parse_bytes(std::string_view text, bool& ok) {
     std::string_view name;
     std::uint64_t bytes;
   };
-  static constexpr unit units[] = {{"", 1},           {"B", 1},           {"KiB", 1ull << 10}, {"MiB", 1ull << 20},
-                                   {"GiB", 1ull << 30}, {"TiB", 1ull << 40}, {"kB", 1000},        {"KB", 1000},
-                                   {"MB", 1000'000},  {"GB", 1000'000'000}};
+  static constexpr unit units[] = {
+      {"", 1},      {"B", 1},     {"KiB", 1ull << 10}, {"MiB", 1ull << 20}, {"GiB", 1ull << 30}, {"TiB", 1ull << 40},
+      {"kB", 1000}, {"KB", 1000}, {"MB", 1000'000},    {"GB", 1000'000'000}};
   std::uint64_t value = 0;
   const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const std::string_view name(rest, static_cast<std::size_t>(text.data() + text.size() - rest));
@@ -121,8 +121,10 @@ std::string check_value(const option_info& option, const std::string& text) {
   bool ok = true, on = false;
   double number = 0;
   switch (option.type) {
-  case option_type::flag: return parse_flag(text, on) ? "" : fmt::format("'{}' is neither true nor false", text);
-  case option_type::number: return parse_number(text, number) ? "" : fmt::format("'{}' is not a number >= 0", text);
+  case option_type::flag:
+    return parse_flag(text, on) ? "" : fmt::format("'{}' is neither true nor false", text);
+  case option_type::number:
+    return parse_number(text, number) ? "" : fmt::format("'{}' is not a number >= 0", text);
   case option_type::bytes:
     parse_bytes(text, ok);
     return ok ? "" : fmt::format("'{}' is not a size such as 64MiB or 1000000", text);
@@ -130,7 +132,8 @@ std::string check_value(const option_info& option, const std::string& text) {
     if (std::find(option.choices.begin(), option.choices.end(), text) != option.choices.end()) return "";
     return fmt::format("'{}' is not one of {}", text, fmt::join(option.choices, ", "));
   case option_type::text:
-  case option_type::list: break;
+  case option_type::list:
+    break;
   }
   return text.empty() ? "the value is empty" : "";
 }

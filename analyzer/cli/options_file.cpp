@@ -142,7 +142,8 @@ std::vector<problem> read_file(const std::string& path, option_values& values) {
   problem p;
   p.at.file = path;
   if (!file.eof() || file.bad()) {
-    p.message = text.size() > most_bytes ? "larger than 1 MiB" : fmt::format("cannot be read: {}", std::strerror(errno));
+    p.message =
+        text.size() > most_bytes ? "larger than 1 MiB" : fmt::format("cannot be read: {}", std::strerror(errno));
     return {p};
   }
   return config_reader(path, std::move(text)).read(values);

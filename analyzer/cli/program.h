@@ -10,12 +10,12 @@
 namespace capturesan::cli {
 
 struct program_file {
-  std::string path;        // what exec will be given
-  std::string image;       // the ELF file behind it: the interpreter of a script, else `path`
-  bool elf = false;        // false: neither ELF nor a script with an interpreter; exec will tell
-  std::string interpreter; // the dynamic loader; empty = statically linked
-  std::string foreign;     // "32-bit", "another architecture"; empty = like this command
-  std::string privileged;  // "setuid", "setgid", "file capabilities"; empty = none that matters to this user
+  std::string path;                // what exec will be given
+  std::string image;               // the ELF file behind it: the interpreter of a script, else `path`
+  bool elf = false;                // false: neither ELF nor a script with an interpreter; exec will tell
+  std::string interpreter;         // the dynamic loader; empty = statically linked
+  std::string foreign;             // "32-bit", "another architecture"; empty = like this command
+  std::string privileged;          // "setuid", "setgid", "file capabilities"; empty = none that matters to this user
   std::vector<std::string> needed; // libraries it names
 
   bool musl() const { return interpreter.find("ld-musl") != std::string::npos; }

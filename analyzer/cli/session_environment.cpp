@@ -46,9 +46,12 @@ std::string preload_list(const session_request& request, const std::string& shim
 
 std::string shim_value(const option_info& option, const option_values& options) {
   switch (option.type) {
-  case option_type::bytes: return std::to_string(options.bytes(option.name));
-  case option_type::flag: return options.flag(option.name) ? "1" : "0";
-  default: return options.text(option.name);
+  case option_type::bytes:
+    return std::to_string(options.bytes(option.name));
+  case option_type::flag:
+    return options.flag(option.name) ? "1" : "0";
+  default:
+    return options.text(option.name);
   }
 }
 

@@ -13,8 +13,8 @@ namespace capturesan::cli {
 using variables = std::vector<std::pair<std::string, std::string>>;
 
 struct session_request {
-  std::string session;   // id
-  std::string folder;    // of the trace, absolute
+  std::string session; // id
+  std::string folder;  // of the trace, absolute
   bool simulated = false;
   std::string sanitizer; // library that must come first; empty = none
   std::string preload;   // LD_PRELOAD as it was

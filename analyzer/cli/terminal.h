@@ -7,9 +7,9 @@
 
 namespace capturesan::cli {
 
-void say(std::string_view text);                    // "capturesan: text"
+void say(std::string_view text);                     // "capturesan: text"
 void complain(const std::vector<problem>& problems); // position, code, message, the line with a caret, hint
-bool colours(int fd);                               // a terminal, NO_COLOR unset or empty, TERM not "dumb"
+bool colours(int fd);                                // a terminal, NO_COLOR unset or empty, TERM not "dumb"
 
 // Writes all of it, whatever the signal or short write; false if the other end cannot take it.
 bool write_all(int fd, std::string_view text);

@@ -19,8 +19,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::uint64_t room_needed = 16 << 20;
-
 problem failure(std::string message, std::string hint) {
   problem p;
   p.message = std::move(message);
@@ -44,12 +42,13 @@ result<std::string> use_wanted(const std::string& wanted) {
   if (error) return failure(fmt::format("cannot make the trace folder {}: {}", wanted, error.message()), "");
   if (!fs::is_directory(folder, error)) return failure(fmt::format("{} is not a folder", wanted), "");
   if (!existed) ::chmod(folder.c_str(), 0700); // a trace names files, arguments and hosts
-  const std::string why = unfit_for_trace(folder, room_needed);
+  const std::string why = unfit_for_trace(folder, trace_room);
   if (!why.empty()) {
     if (!existed) ::rmdir(folder.c_str());
     return failure(fmt::format("no trace can be kept in {}: {}", wanted, why), "choose another with -o");
   }
-  if (existed && holds_trace(folder)) return failure(fmt::format("{} holds a trace already", wanted), "choose a new folder with -o");
+  if (existed && holds_trace(folder))
+    return failure(fmt::format("{} holds a trace already", wanted), "choose a new folder with -o");
   return folder.string();
 }
 
@@ -62,10 +61,10 @@ std::string_view network_file_system(std::uint64_t magic) {
   };
   // From statfs(2) and linux/magic.h; Lustre, GPFS, BeeGFS and PanFS from their own headers.
   static constexpr row rows[] = {
-      {0x6969, "NFS"},         {0x517b, "SMB"},      {0xff534d42, "CIFS"},   {0xfe534d42, "SMB2"},
-      {0x00c36400, "Ceph"},    {0x5346414f, "AFS"},  {0x6b414653, "AFS"},    {0x73757245, "Coda"},
-      {0x564c, "NCP"},         {0x01021997, "9P"},   {0x0bd00bd0, "Lustre"}, {0x47504653, "GPFS"},
-      {0x19830326, "BeeGFS"},  {0xaad7aaea, "PanFS"}, {0x7461636f, "OCFS2"}, {0x01161970, "GFS2"},
+      {0x6969, "NFS"},        {0x517b, "SMB"},       {0xff534d42, "CIFS"},   {0xfe534d42, "SMB2"},
+      {0x00c36400, "Ceph"},   {0x5346414f, "AFS"},   {0x6b414653, "AFS"},    {0x73757245, "Coda"},
+      {0x564c, "NCP"},        {0x01021997, "9P"},    {0x0bd00bd0, "Lustre"}, {0x47504653, "GPFS"},
+      {0x19830326, "BeeGFS"}, {0xaad7aaea, "PanFS"}, {0x7461636f, "OCFS2"},  {0x01161970, "GFS2"},
   };
   for (const row& r : rows) {
     if (r.magic == magic) return r.name;
@@ -94,7 +93,7 @@ result<std::string> make_trace_folder(const std::string& wanted, const std::stri
   places.emplace_back("/dev/shm");
   std::string reasons;
   for (const std::string& place : places) {
-    std::string why = unfit_for_trace(place, room_needed);
+    std::string why = unfit_for_trace(place, trace_room);
     if (why.empty()) {
       const std::string folder = fmt::format("{}/capturesan-trace-{}", place, session);
       if (::mkdir(folder.c_str(), 0700) == 0) return folder;
