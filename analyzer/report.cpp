@@ -26,8 +26,9 @@ std::string counted(std::uint64_t value, std::string_view what) {
   return fmt::format("{} {}{}", amount(value), what, value == 1 ? "" : "s");
 }
 
-std::string driver_text(const driver_summary& driver) {
-  if (driver.kind == "simulated") return "driver: simulated";
+std::string driver_text(const report_data& data) {
+  const driver_summary& driver = data.summary.driver;
+  if (driver_kind(data) == "simulated") return "driver: simulated";
   if (driver.version.empty()) return "driver unknown";
   std::string_view device = driver.device;
   if (device.starts_with("NVIDIA ")) device.remove_prefix(7);
@@ -56,6 +57,12 @@ std::size_t utf8_length(std::string_view text) {
 }
 
 } // namespace
+
+// A program that made no call has left no trace to say which driver it had.
+std::string_view driver_kind(const report_data& data) {
+  const std::string& kind = data.summary.driver.kind;
+  return kind == "unknown" && data.simulated ? std::string_view("simulated") : kind;
+}
 
 std::vector<const finding*> shown_findings(const report_data& data) {
   std::vector<const finding*> shown;
@@ -125,7 +132,7 @@ std::string last_line(const report_data& data) {
   if (const auto missed = data.uncovered.size()) {
     line += fmt::format(", {} process{} not covered", amount(missed), missed == 1 ? "" : "es");
   }
-  return line + "; " + driver_text(summary.driver);
+  return line + "; " + driver_text(data);
 }
 
 const report_format* find_format(std::string_view name) {

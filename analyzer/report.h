@@ -29,6 +29,7 @@ struct report_data {
   std::string exit_reason = {};                 // why the exit code is what it is (exit_code.h)
   int exit_code = 0;
   confidence least_confidence = confidence::likely; // what is below is not shown and does not count
+  bool simulated = false;                           // the program was given the simulated driver
   bool running = false;                             // a process had not ended when this was written
   std::vector<std::string> unreadable = {};         // why files of the trace could not be read; makes it incomplete
 };
@@ -43,6 +44,9 @@ struct report_counts {
   std::uint64_t errors = 0, warnings = 0, notes = 0, suppressed = 0; // different findings, not how often they occurred
   std::uint64_t suspected = 0;                                       // of those that are shown; in none of the others
 };
+
+// real | simulated | unknown
+std::string_view driver_kind(const report_data& data);
 
 // The findings a report shows: confident enough and not suppressed; the worst first, then in order of rule and capture.
 std::vector<const finding*> shown_findings(const report_data& data);

@@ -155,7 +155,7 @@ std::string write_json(const report_data& data, const report_style&) {
   const driver_summary& driver = data.summary.driver;
   json out = {{"schema", json_schema},
               {"tool", {{"name", "capturesan"}, {"version", CAPTURESAN_VERSION}}},
-              {"driver", {{"kind", driver.kind}, {"version", driver.version}, {"device", driver.device}}},
+              {"driver", {{"kind", driver_kind(data)}, {"version", driver.version}, {"device", driver.device}}},
               {"summary", summary_json(data)},
               {"exit_code", data.exit_code},
               {"exit_reason", data.exit_reason},

@@ -183,7 +183,7 @@ void write_missed(page& out, const report_data& data) {
   const audit_summary& summary = data.summary;
   std::map<std::string, std::string> skipped; // reason -> rules
   for (const rule_status& rule : summary.rules) {
-    if (rule.evaluated) continue;
+    if (rule.evaluated || summary.events == 0) continue;
     std::string& ids = skipped[rule.why_not];
     ids += (ids.empty() ? "" : ", ") + rule.id;
   }

@@ -34,6 +34,7 @@ void add_sessions(report_data& data, const std::vector<std::string>& traces) {
     const std::optional<session_record> session = is_folder(trace) ? read_session(trace) : std::nullopt;
     if (!session) continue;
     data.uncovered.insert(data.uncovered.end(), session->uncovered.begin(), session->uncovered.end());
+    data.simulated = data.simulated || session->simulated;
     if (traces.size() == 1) data.command = session->command;
   }
   if (traces.size() == 1) data.trace = traces[0];

@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -72,9 +73,9 @@ void signal_watch::start_sentinel() {
   sigset_t all;
   sigfillset(&all);
   ::sigprocmask(SIG_SETMASK, &all, nullptr);
-  ::close(STDIN_FILENO); // whoever waits for the end of these must not wait for us
-  ::close(STDOUT_FILENO);
-  ::close(STDERR_FILENO);
+#ifdef SYS_close_range
+  ::syscall(SYS_close_range, 0u, ~0u, 0u); // whoever waits for the end of a pipe must not wait for us
+#endif
   for (;;) ::pause();
 }
 

@@ -167,6 +167,7 @@ const command* find_command(std::string_view name) {
 }
 
 int dispatch(const std::vector<std::string>& words) {
+  occupy_standard_streams();
   try {
     if (words.empty()) {
       print(STDERR_FILENO, overview());

@@ -191,6 +191,7 @@ int watched_run::report() {
   data.command = in_.program;
   data.child_exit = session_.child_exit;
   data.trace = folder_;
+  data.simulated = driver_.simulated;
   data.running = still_running_;
   data.unreadable = unreadable_;
   conclude(data, in_.options);

@@ -2,12 +2,20 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include "analyzer/report.h"
 
 namespace capturesan::cli {
+
+void occupy_standard_streams() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
+    // The lowest free number is taken, so each missing one is filled in turn.
+    if (::fcntl(fd, F_GETFD) < 0) ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  }
+}
 
 bool write_all(int fd, std::string_view text) {
   while (!text.empty()) {
