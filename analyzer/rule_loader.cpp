@@ -6,6 +6,7 @@
 #include <set>
 
 #include "analyzer/version.h"
+#include "trace/call.h"
 
 namespace capturesan {
 
@@ -395,6 +396,11 @@ class loader {
     if (!expect(n, kind::sequence, "'events'")) return;
     if (n.items.empty()) fail(n, "CGE013", "'events' is empty");
     for (const auto& item : n.items) {
+      if (item.text == "any") { // every call
+        for (std::size_t c = 0; c < trace::class_count; ++c) r.events.push_back(static_cast<event_kind>(c));
+        r.about.events.push_back(item.text);
+        continue;
+      }
       const auto w = word(item, event_kind_names(), "kind of event");
       if (!w) continue;
       r.events.push_back(static_cast<event_kind>(*w));
