@@ -11,9 +11,9 @@ function(capturesan_cuda_version folder out)
   endif()
 endfunction()
 
-if(NOT CAPTURESAN_CUDA_INCLUDE)
+if(NOT EXISTS "${CAPTURESAN_CUDA_INCLUDE}/cuda.h") # not set, or of a toolkit that is gone
   foreach(folder $ENV{CUDA_HOME}/include $ENV{CUDA_PATH}/include /usr/local/cuda/include
-                 ${CMAKE_SOURCE_DIR}/build/cuda-headers/include)
+                 ${CMAKE_SOURCE_DIR}/build/cuda/include)
     capturesan_cuda_version(${folder} version)
     if(version GREATER_EQUAL 13000 AND version LESS 14000)
       set(CAPTURESAN_CUDA_INCLUDE ${folder} CACHE PATH "Folder that holds cuda.h of CUDA 13" FORCE)
@@ -28,3 +28,10 @@ endif()
 message(STATUS "CUDA headers: ${CAPTURESAN_CUDA_INCLUDE} (${version})")
 add_library(cuda13_headers INTERFACE)
 target_include_directories(cuda13_headers SYSTEM INTERFACE ${CAPTURESAN_CUDA_INCLUDE})
+
+# nvcc for kernels and examples: the one beside these headers if there is one, else whatever is installed.
+if(NOT EXISTS "${CAPTURESAN_NVCC}")
+  unset(CAPTURESAN_NVCC CACHE)
+endif()
+find_program(CAPTURESAN_NVCC nvcc HINTS ${CAPTURESAN_CUDA_INCLUDE}/../bin /usr/local/cuda/bin
+             ${CMAKE_SOURCE_DIR}/build/cuda/bin DOC "CUDA compiler for kernels and examples")

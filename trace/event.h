@@ -29,7 +29,8 @@ inline constexpr std::size_t slot_bytes = 64;
   RECORD(function, 8, "name and parameter layout of a kernel")                                                         \
   RECORD(capture_status, 9, "status of an open capture, read right after a refused call")                              \
   RECORD(lost, 10, "records that could not be written, with the span of time they fall into")                          \
-  RECORD(params, 11, "packed parameters of the kernel launch that follows")
+  RECORD(params, 11, "packed parameters of the kernel launch that follows")                                            \
+  RECORD(python_stack, 12, "Python frames of the call that follows, as text")
 
 enum class record_kind : std::uint8_t {
 #define RECORD(name, value, meaning) name = value,
@@ -87,6 +88,8 @@ static_assert(sizeof(thread_record) == slot_bytes);
 //   text       aux = text_role; key = handle or number it belongs to; payload = text
 //   function   key = CUfunction or CUkernel, aux = number of parameters, id = total parameter bytes;
 //              payload = aux pairs {uint16 offset, uint16 size}, then the (mangled) name
+//   python_stack  payload = text as CPython's fault handler prints it, innermost frame first: lines
+//              `  File "<file>", line <n> in <function>`; other lines are to be ignored, the last one may be cut
 //   params     key = function; payload = the parameter block as the device will see it, by the function's layout
 struct payload_record {
   record_kind kind;
@@ -129,7 +132,8 @@ enum class node_type : std::uint16_t {
   ext_semas_signal = 8, ext_semas_wait = 9, mem_alloc = 10, mem_free = 11, batch_mem_op = 12, conditional = 13,
 };
 
-// One node of the exec or graph named by the event that follows. Children of a child-graph node come after it and carry its
+// One node of the exec or graph named by the event that follows. Before an exec_edit event it holds the new parameters of the node that
+// the event names (`node` is its handle; index and parent say nothing); an edit without one changed something that has no address. Children of a child-graph node come after it and carry its
 // index + 1 in `parent`. value[] by type:
 //   kernel      function, grid (x | y<<32 | z<<48), block (x | y<<16 | z<<32 | shared KiB<<48); payload = packed parameters,
 //               by the layout of the function record

@@ -1,0 +1,21 @@
+# CAPTURESAN_SANITIZE = address | thread: instruments everything from the call of capturesan_sanitize() on. The root calls it
+# after interpose/: the shim must stay free of a runtime that its host may lack, and has its own flags.
+set(CAPTURESAN_SANITIZE "" CACHE STRING "Sanitizer for analyzer, sim, examples and tests: address, thread, or empty")
+set_property(CACHE CAPTURESAN_SANITIZE PROPERTY STRINGS "" address thread)
+
+macro(capturesan_sanitize)
+  if(CAPTURESAN_SANITIZE STREQUAL "address")
+    set(sanitizer_flags -fsanitize=address,undefined -fno-sanitize-recover=undefined)
+  elseif(CAPTURESAN_SANITIZE STREQUAL "thread")
+    set(sanitizer_flags -fsanitize=thread)
+  elseif(CAPTURESAN_SANITIZE)
+    message(FATAL_ERROR "CAPTURESAN_SANITIZE must be address or thread, not '${CAPTURESAN_SANITIZE}'")
+  endif()
+  if(CAPTURESAN_SANITIZE)
+    add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-fno-omit-frame-pointer>)
+    foreach(flag ${sanitizer_flags})
+      add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:${flag}>)
+      add_link_options($<$<LINK_LANGUAGE:C,CXX>:${flag}>)
+    endforeach()
+  endif()
+endmacro()

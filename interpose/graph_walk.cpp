@@ -1,0 +1,186 @@
+#include "interpose/graph_walk.h"
+
+#include "interpose/node_params.h"
+#include "interpose/real.h"
+#include "interpose/writer.h"
+
+namespace capturesan::shim {
+
+namespace {
+
+struct walk {
+  node_writer w;
+  u32 index = 0;
+};
+
+bool read_kernel(node_writer& w, CUgraphNode node, node_out& out) {
+  if (auto* get = driver_function<decltype(cuGraphKernelNodeGetParams_v2)>(call_id::cuGraphKernelNodeGetParams_v2)) {
+    CUDA_KERNEL_NODE_PARAMS_v2 p{};
+    if (get(node, &p) == CUDA_SUCCESS) {
+      fill_kernel(w, out, p, {p.func, p.func == nullptr ? p.kern : nullptr});
+      return true;
+    }
+  }
+  auto* get = driver_function<decltype(cuGraphKernelNodeGetParams)>(call_id::cuGraphKernelNodeGetParams);
+  CUDA_KERNEL_NODE_PARAMS_v1 p{};
+  if (get == nullptr || get(node, &p) != CUDA_SUCCESS) {
+    return false;
+  }
+  fill_kernel(w, out, p, {p.func, nullptr});
+  return true;
+}
+
+bool read_memcpy(CUgraphNode node, node_out& out) {
+  auto* get = driver_function<decltype(cuGraphMemcpyNodeGetParams)>(call_id::cuGraphMemcpyNodeGetParams);
+  CUDA_MEMCPY3D p{};
+  if (get == nullptr || get(node, &p) != CUDA_SUCCESS) {
+    return false;
+  }
+  fill_memcpy(out, p);
+  return true;
+}
+
+bool read_memset(CUgraphNode node, node_out& out) {
+  auto* get = driver_function<decltype(cuGraphMemsetNodeGetParams)>(call_id::cuGraphMemsetNodeGetParams);
+  CUDA_MEMSET_NODE_PARAMS p{};
+  if (get == nullptr || get(node, &p) != CUDA_SUCCESS) {
+    return false;
+  }
+  fill_memset(out, p);
+  return true;
+}
+
+bool read_other(CUgraphNode node, CUgraphNodeType type, node_out& out) {
+  u64* v = out.record.value;
+  switch (type) {
+  case CU_GRAPH_NODE_TYPE_HOST: {
+    auto* get = driver_function<decltype(cuGraphHostNodeGetParams)>(call_id::cuGraphHostNodeGetParams);
+    CUDA_HOST_NODE_PARAMS p{};
+    if (get == nullptr || get(node, &p) != CUDA_SUCCESS) {
+      return false;
+    }
+    v[0] = reinterpret_cast<u64>(p.fn);
+    v[1] = reinterpret_cast<u64>(p.userData);
+    return true;
+  }
+  case CU_GRAPH_NODE_TYPE_MEM_ALLOC: {
+    auto* get = driver_function<decltype(cuGraphMemAllocNodeGetParams)>(call_id::cuGraphMemAllocNodeGetParams);
+    CUDA_MEM_ALLOC_NODE_PARAMS p{};
+    if (get == nullptr || get(node, &p) != CUDA_SUCCESS) {
+      return false;
+    }
+    v[0] = p.dptr;
+    v[1] = p.bytesize;
+    return true;
+  }
+  case CU_GRAPH_NODE_TYPE_MEM_FREE: {
+    auto* get = driver_function<decltype(cuGraphMemFreeNodeGetParams)>(call_id::cuGraphMemFreeNodeGetParams);
+    CUdeviceptr p = 0;
+    if (get == nullptr || get(node, &p) != CUDA_SUCCESS) {
+      return false;
+    }
+    v[0] = p;
+    return true;
+  }
+  case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+  case CU_GRAPH_NODE_TYPE_EVENT_RECORD: {
+    const bool wait = type == CU_GRAPH_NODE_TYPE_WAIT_EVENT;
+    auto* get = driver_function<decltype(cuGraphEventWaitNodeGetEvent)>(wait ? call_id::cuGraphEventWaitNodeGetEvent
+                                                                             : call_id::cuGraphEventRecordNodeGetEvent);
+    CUevent e = nullptr;
+    if (get == nullptr || get(node, &e) != CUDA_SUCCESS) {
+      return false;
+    }
+    v[0] = reinterpret_cast<u64>(e);
+    return true;
+  }
+  case CU_GRAPH_NODE_TYPE_CONDITIONAL: // its bodies cannot be asked for
+    return false;
+  default:
+    return true;
+  }
+}
+
+void walk_graph(walk& k, CUgraph graph, u32 parent, int depth);
+
+void walk_node(walk& k, CUgraphNode node, u32 parent, int depth) {
+  auto* type_of = driver_function<decltype(cuGraphNodeGetType)>(call_id::cuGraphNodeGetType);
+  CUgraphNodeType type{};
+  if (type_of == nullptr || type_of(node, &type) != CUDA_SUCCESS) {
+    k.w.whole = false;
+    return;
+  }
+  node_out out;
+  out.record.kind = trace::record_kind::node;
+  out.record.type = static_cast<trace::node_type>(type);
+  out.record.index = k.index++;
+  out.record.node = reinterpret_cast<u64>(node);
+  out.record.parent = parent;
+  CUgraph child = nullptr;
+  bool known = true;
+  if (type == CU_GRAPH_NODE_TYPE_KERNEL) {
+    known = read_kernel(k.w, node, out);
+  } else if (type == CU_GRAPH_NODE_TYPE_MEMCPY) {
+    known = read_memcpy(node, out);
+  } else if (type == CU_GRAPH_NODE_TYPE_MEMSET) {
+    known = read_memset(node, out);
+  } else if (type == CU_GRAPH_NODE_TYPE_GRAPH) {
+    auto* get = driver_function<decltype(cuGraphChildGraphNodeGetGraph)>(call_id::cuGraphChildGraphNodeGetGraph);
+    known = get != nullptr && get(node, &child) == CUDA_SUCCESS;
+    out.record.value[0] = reinterpret_cast<u64>(child);
+  } else {
+    known = read_other(node, type, out);
+  }
+  k.w.whole = k.w.whole && known;
+  write_node(k.w, out);
+  if (child != nullptr) {
+    walk_graph(k, child, out.record.index + 1, depth + 1);
+  }
+}
+
+void walk_graph(walk& k, CUgraph graph, u32 parent, int depth) {
+  auto* get = driver_function<decltype(cuGraphGetNodes)>(call_id::cuGraphGetNodes);
+  std::size_t n = node_count(graph);
+  if (get == nullptr || depth > 16 || k.index + n > max_walked_nodes) {
+    k.w.whole = false;
+    return;
+  }
+  if (n == 0) {
+    return;
+  }
+  const std::size_t bytes = n * sizeof(CUgraphNode);
+  const long at = raw(SYS_mmap, 0, static_cast<long>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (at == -1) {
+    k.w.whole = false;
+    return;
+  }
+  auto* nodes = reinterpret_cast<CUgraphNode*>(at);
+  if (get(graph, nodes, &n) == CUDA_SUCCESS) {
+    for (std::size_t i = 0; i < n; ++i) {
+      walk_node(k, nodes[i], parent, depth);
+    }
+  } else {
+    k.w.whole = false;
+  }
+  raw(SYS_munmap, at, static_cast<long>(bytes));
+}
+
+} // namespace
+
+u64 node_count(CUgraph graph) {
+  auto* get = driver_function<decltype(cuGraphGetNodes)>(call_id::cuGraphGetNodes);
+  std::size_t n = 0;
+  return get != nullptr && graph != nullptr && get(graph, nullptr, &n) == CUDA_SUCCESS ? n : 0;
+}
+
+bool write_graph(thread_state* t, CUgraph graph) {
+  node_scratch scratch(t);
+  if (!scratch.ok()) {
+    return false;
+  }
+  walk k{scratch.writer};
+  walk_graph(k, graph, 0, 0);
+  return k.w.whole;
+}
+
+} // namespace capturesan::shim

@@ -1,0 +1,129 @@
+// One wrapper for every driver call. Its types come from cuda.h's declaration, its operands from calls.def; all work that does not
+// depend on types is in record.cpp.
+#pragma once
+
+#include "interpose/node_params.h"
+#include "interpose/operands.h"
+#include "interpose/real.h"
+#include "interpose/state.h"
+
+namespace capturesan::shim {
+
+using trace::call_class;
+
+struct call_frame {
+  call_id id;
+  call_class cls;
+  bool in_window;       // a capture was open at entry
+  bool first_launch;    // eager launch of a function never launched before
+  CUresult result;
+  thread_state* t;      // null: nothing is recorded
+  u64 begin, end;
+  u64 stream;           // as passed; the per-thread variants turn 0 into CU_STREAM_PER_THREAD
+  u64 arg[3];
+  u64 caller;           // return address
+  void** arrays[2];     // launch: values, extra
+  node_edit edit;       // exec_edit: the new parameters
+  open_capture taken;   // stream_destroy: what to put back if it is refused
+};
+
+// Resolves the entry point and the thread; false if the call is only to be passed on.
+bool enter_call(call_frame& f);
+// Right before and right after the real call. Neither changes errno or anything the program can see.
+void before_call(call_frame& f);
+void after_call(call_frame& f);
+
+// What to answer if the driver has no such entry point: as a driver that is not there, or does not know the call.
+CUresult missing_entry_point(call_id id);
+
+// --cupti=verify counts every call.
+inline void count_call(call_id id) {
+  if ((attention.load(std::memory_order_relaxed) & attention_count) != 0) [[unlikely]] {
+    process->counts[static_cast<std::size_t>(id)].fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
+inline void uncount_call(call_id id) {
+  if ((attention.load(std::memory_order_relaxed) & attention_count) != 0) [[unlikely]] {
+    process->counts[static_cast<std::size_t>(id)].fetch_sub(1, std::memory_order_relaxed);
+  }
+}
+
+// Exact set of functions seen in an eager launch; a cache in front of process->launched, so that the common case costs a few cycles.
+bool launched_before(u64 function);
+
+template <call_id Id>
+struct operands_of; // hooks.cpp, one per row of calls.def
+
+template <call_id Id, class Fn>
+struct hook;
+
+template <call_id Id, class... A>
+struct hook<Id, CUresult(A...)> {
+  using fn_type = CUresult (*)(A...);
+  static constexpr trace::call_info row = trace::info(Id);
+  static constexpr trace::record_when when = trace::info(row.cls).record;
+  static constexpr bool per_thread = trace::per_thread_variant(row.symbol);
+
+  static CUresult CUDAAPI call(A... a) {
+    if constexpr (when != trace::record_when::always) {
+      if (attention.load(std::memory_order_relaxed) == 0) [[likely]] {
+        if constexpr (row.cls == call_class::launch) {
+          if (!launched_before(operands_of<Id>::a::before(std::tie(a...)))) {
+            return recorded(reinterpret_cast<u64>(__builtin_return_address(0)), a...);
+          }
+        }
+        return reinterpret_cast<fn_type>(real(Id))(a...);
+      }
+    }
+    return recorded(reinterpret_cast<u64>(__builtin_return_address(0)), a...);
+  }
+
+  [[gnu::noinline]] static CUresult recorded(u64 caller, A... a) {
+    using ops = operands_of<Id>;
+    call_frame f{};
+    f.id = Id;
+    f.cls = row.cls;
+    f.caller = caller;
+    const bool watched = enter_call(f);
+    auto* fn = reinterpret_cast<fn_type>(real(Id));
+    if (fn == nullptr) {
+      return missing_entry_point(Id);
+    }
+    if (!watched) {
+      return fn(a...);
+    }
+    const auto args = std::tie(a...);
+    f.arg[0] = ops::a::before(args);
+    f.arg[1] = ops::b::before(args);
+    f.arg[2] = ops::c::before(args);
+    f.stream = operand::stream_of(a...);
+    if constexpr (per_thread) {
+      f.stream = f.stream == 0 ? per_thread_stream : f.stream;
+    }
+    if constexpr (row.cls == call_class::launch) {
+      operand::take_arrays(f.arrays, a...);
+    }
+    if constexpr (row.cls == call_class::exec_edit) {
+      (take_edit(f.edit, a), ...);
+    }
+    before_call(f);
+    f.result = fn(a...);
+    f.end = now_ticks();
+    take_results<typename ops::a>(f, 0, args);
+    take_results<typename ops::b>(f, 1, args);
+    take_results<typename ops::c>(f, 2, args);
+    after_call(f);
+    return f.result;
+  }
+
+ private:
+  template <class Operand, class Args>
+  static void take_results(call_frame& f, int i, const Args& args) {
+    if (f.result == CUDA_SUCCESS || operand::valid_on_failure<Operand>) {
+      f.arg[i] = Operand::after(args, f.arg[i]);
+    }
+  }
+};
+
+} // namespace capturesan::shim

@@ -1,0 +1,81 @@
+#include "interpose/python.h"
+
+#include <dlfcn.h>
+
+#include "interpose/real.h"
+#include "interpose/writer.h"
+
+namespace capturesan::shim {
+
+namespace {
+
+using thread_state_fn = void* (*)();             // PyGILState_GetThisThreadState
+using version_fn = const char* (*)();            // Py_GetVersion
+using dump_fn = void (*)(int fd, void* tstate);  // _Py_DumpTraceback; PyUnstable_DumpTraceback returns a text, or null
+
+struct interpreter {
+  thread_state_fn this_thread;
+  dump_fn dump;
+  bool told; // that frames cannot be had
+};
+interpreter python;
+spin_lock python_lock;
+
+bool find_interpreter(thread_state* t) {
+  locked guard(python_lock);
+  if (python.dump != nullptr) {
+    return true;
+  }
+  if (python.told) {
+    return false;
+  }
+  python.this_thread = reinterpret_cast<thread_state_fn>(libc_dlsym(RTLD_DEFAULT, "PyGILState_GetThisThreadState"));
+  if (python.this_thread == nullptr) {
+    return false; // not a Python process, so far
+  }
+  for (const char* name : {"PyUnstable_DumpTraceback", "_Py_DumpTraceback"}) {
+    python.dump = reinterpret_cast<dump_fn>(libc_dlsym(RTLD_DEFAULT, name));
+    if (python.dump != nullptr) {
+      return true;
+    }
+  }
+  python.told = true;
+  auto version = reinterpret_cast<version_fn>(libc_dlsym(RTLD_DEFAULT, "Py_GetVersion"));
+  char note[96] = "no Python frames: they cannot be read in CPython ";
+  const char* v = version == nullptr ? "?" : version();
+  std::size_t at = std::strlen(note);
+  for (; *v != 0 && *v != ' ' && at + 1 < sizeof(note); ++v) {
+    note[at++] = *v;
+  }
+  note[at] = 0;
+  write_text(t, trace::text_role::note, 0, note);
+  return false;
+}
+
+} // namespace
+
+void write_python_stack(thread_state* t) {
+  if (!find_interpreter(t)) {
+    return;
+  }
+  void* tstate = python.this_thread();
+  if (tstate == nullptr) {
+    return; // a thread that Python does not know
+  }
+  const long fd = raw(SYS_memfd_create, word("capturesan"), 1 /* MFD_CLOEXEC */);
+  if (fd < 0) {
+    return;
+  }
+  python.dump(static_cast<int>(fd), tstate);
+  char text[4096];
+  const long n = raw(SYS_pread64, fd, word(text), sizeof(text), 0);
+  raw(SYS_close, fd);
+  if (n <= 0) {
+    return;
+  }
+  trace::payload_record head{};
+  head.kind = trace::record_kind::python_stack;
+  write_payload(t, head, text, static_cast<std::size_t>(n));
+}
+
+} // namespace capturesan::shim

@@ -1,0 +1,328 @@
+// Start, threads, fork and end: nothing here knows a driver call.
+#include <cstdlib>
+
+#include <dlfcn.h>
+
+#include "interpose/cupti.h"
+#include "interpose/cuda_abi.h"
+#include "interpose/real.h"
+#include "interpose/window.h"
+#include "interpose/writer.h"
+
+extern char** environ;
+
+namespace capturesan::shim {
+
+process_state* process;
+settings options;
+std::atomic<u32> attention{attention_unresolved};
+
+namespace {
+
+std::atomic<u32> started; // 0 no, 1 being done, 2 done
+u32 first_pid;
+pthread_key_t thread_key;
+bool have_thread_key;
+
+// One word of static TLS: programs that dlopen large libraries run out of it easily.
+thread_local thread_state* current_thread __attribute__((tls_model("initial-exec")));
+thread_local u32 own_depth __attribute__((tls_model("initial-exec")));
+
+bool text_is(const char* a, const char* b) { return a != nullptr && std::strcmp(a, b) == 0; }
+
+u64 parse_number(const char* text, u64 otherwise) {
+  if (text == nullptr || *text < '0' || *text > '9') {
+    return otherwise;
+  }
+  u64 n = 0;
+  for (; *text >= '0' && *text <= '9'; ++text) {
+    n = n * 10 + static_cast<u64>(*text - '0');
+  }
+  return n;
+}
+
+// A hook may run before libc has set `environ` (from .preinit_array); the kernel has the same strings.
+const char* setting(const char* name) {
+  if (environ != nullptr) {
+    return ::getenv(name);
+  }
+  static char block[65536];
+  static long length = -1;
+  if (length < 0) {
+    length = 0;
+    const long fd = raw(SYS_openat, AT_FDCWD, word("/proc/self/environ"), O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) {
+      const long n = raw(SYS_read, fd, word(block), sizeof(block) - 1);
+      raw(SYS_close, fd);
+      length = n > 0 ? n : 0;
+    }
+  }
+  const std::size_t size = std::strlen(name);
+  for (const char* at = block; at < block + length; at += std::strlen(at) + 1) {
+    if (std::strncmp(at, name, size) == 0 && at[size] == '=') {
+      return at + size + 1;
+    }
+  }
+  return nullptr;
+}
+
+void read_environment() {
+  options.off = text_is(setting("CAPTURESAN"), "off");
+  options.full = text_is(setting("CAPTURESAN_LEVEL"), "full");
+  options.verify = text_is(setting("CAPTURESAN_CUPTI"), "verify");
+  options.children = !text_is(setting("CAPTURESAN_CHILDREN"), "none");
+  options.strip_deepbind = text_is(setting("CAPTURESAN_STRIP_DEEPBIND"), "1");
+  options.max_trace = parse_number(setting("CAPTURESAN_MAX_TRACE"), u64{1} << 30);
+  const char* output = setting("CAPTURESAN_OUTPUT");
+  if (output == nullptr || *output == 0) {
+    output = "capturesan-trace";
+  }
+  if (::strnlen(output, sizeof(options.output)) >= sizeof(options.output)) {
+    options.off = true; // a path that long cannot be written; the analyzer reports that nothing was traced
+    return;
+  }
+  std::strcpy(options.output, output);
+}
+
+// --children none: what the program starts shall not know of us. The user's own preload entries stay.
+void strip_environment() {
+  Dl_info self{};
+  using dladdr_fn = int (*)(const void*, Dl_info*);
+  auto ask = reinterpret_cast<dladdr_fn>(libc_dlsym(RTLD_NEXT, "dladdr"));
+  const char* preload = ::getenv("LD_PRELOAD");
+  if (preload == nullptr || ask == nullptr || ask(reinterpret_cast<void*>(&strip_environment), &self) == 0) {
+    return;
+  }
+  static char kept[4096];
+  std::size_t n = 0;
+  for (const char* at = preload; *at != 0;) {
+    const std::size_t length = std::strcspn(at, ": ");
+    const bool ours = length == std::strlen(self.dli_fname) && std::strncmp(at, self.dli_fname, length) == 0;
+    if (!ours && length > 0 && n + length + 2 < sizeof(kept)) {
+      if (n > 0) {
+        kept[n++] = ':';
+      }
+      std::memcpy(kept + n, at, length);
+      n += length;
+    }
+    at += length;
+    at += *at != 0 ? 1 : 0;
+  }
+  kept[n] = 0;
+  if (n > 0) {
+    ::setenv("LD_PRELOAD", kept, 1);
+  } else {
+    ::unsetenv("LD_PRELOAD");
+  }
+  for (const char* name : {"CAPTURESAN_OUTPUT", "CAPTURESAN_LEVEL", "CAPTURESAN_CUPTI", "CAPTURESAN_CHILDREN",
+                           "CAPTURESAN_MAX_TRACE", "CAPTURESAN_SESSION", "CAPTURESAN_STRIP_DEEPBIND"}) {
+    ::unsetenv(name);
+  }
+}
+
+void on_fork_in_child() { // only where the kernel cannot wipe
+  std::memset(static_cast<void*>(process), 0, sizeof(*process));
+}
+
+bool map_state() {
+  const long at = raw(SYS_mmap, 0, sizeof(process_state), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (at == -1) {
+    return false;
+  }
+  process = reinterpret_cast<process_state*>(at);
+  if (raw(SYS_madvise, at, sizeof(process_state), MADV_WIPEONFORK) != 0) {
+    ::pthread_atfork(nullptr, nullptr, on_fork_in_child);
+  }
+  return true;
+}
+
+void on_thread_end(void* state) {
+  auto* t = static_cast<thread_state*>(state);
+  const own_calls own;
+  current_thread = nullptr;
+  if (process->session.load() != 0 && t->session == process->session.load()) {
+    release_thread(t);
+  }
+}
+
+// Facts about the process that rules and reports need, as the first records of the first thread.
+void describe_process(thread_state* t) {
+  char text[4096];
+  long n = raw(SYS_readlinkat, AT_FDCWD, word("/proc/self/exe"), word(text), sizeof(text) - 1);
+  if (n > 0) {
+    text[n] = 0;
+    write_text(t, trace::text_role::executable, 0, text);
+  }
+  const long fd = raw(SYS_openat, AT_FDCWD, word("/proc/self/cmdline"), O_RDONLY | O_CLOEXEC);
+  if (fd >= 0) {
+    n = raw(SYS_read, fd, word(text), sizeof(text) - 1);
+    raw(SYS_close, fd);
+    u64 position = 0;
+    for (long at = 0; at < n && position < 64; ++position) {
+      text[n] = 0;
+      write_text(t, trace::text_role::argv, position, text + at);
+      at += static_cast<long>(std::strlen(text + at)) + 1;
+    }
+  }
+  for (const char* name : {"RANK", "LOCAL_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"}) {
+    const char* value = setting(name);
+    if (value != nullptr && *value >= '0' && *value <= '9') {
+      write_text(t, trace::text_role::rank, parse_number(value, 0), name);
+    }
+  }
+}
+
+// The first hook of a process, or of a forked child: opens the trace. One thread does it, the others wait.
+bool start_session() {
+  process_state& p = *process;
+  if (p.failed.load(std::memory_order_acquire) != 0) {
+    return false;
+  }
+  locked guard(p.file_lock);
+  if (p.session.load(std::memory_order_acquire) != 0) {
+    return true;
+  }
+  if (p.failed.load(std::memory_order_relaxed) != 0) {
+    return false;
+  }
+  const u32 pid = static_cast<u32>(raw(SYS_getpid));
+  if ((!options.children && pid != first_pid) || !open_trace()) {
+    p.failed.store(1, std::memory_order_release);
+    return false;
+  }
+  u32 bits = (options.full ? attention_full : 0u) | (options.verify ? attention_count : 0u);
+  bits |= attention.load() & attention_unresolved;
+  attention.store(bits, std::memory_order_release);
+  p.session.store((mix(clock_now_ns(CLOCK_MONOTONIC)) ^ pid) | 1, std::memory_order_release);
+  return true;
+}
+
+thread_state* new_thread_state() { // under file_lock
+  process_state& p = *process;
+  if (p.free_threads != nullptr) {
+    thread_state* t = p.free_threads;
+    p.free_threads = t->next_free;
+    return t;
+  }
+  if (p.slab_left == 0) {
+    constexpr u32 per_slab = 256;
+    const long at = raw(SYS_mmap, 0, per_slab * sizeof(thread_state), PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at == -1) {
+      return nullptr;
+    }
+    p.slab = reinterpret_cast<thread_state*>(at);
+    p.slab_left = per_slab;
+  }
+  return &p.slab[--p.slab_left];
+}
+
+thread_state* start_thread() {
+  if (!start_session()) {
+    return nullptr;
+  }
+  process_state& p = *process;
+  thread_state* t = nullptr;
+  {
+    locked guard(p.file_lock);
+    t = new_thread_state();
+  }
+  if (t == nullptr) {
+    count_lost(trace::lost_why::no_memory, 1);
+    return nullptr;
+  }
+  std::memset(static_cast<void*>(t), 0, sizeof(*t));
+  t->index = p.header->threads.fetch_add(1, std::memory_order_relaxed) + 1;
+  t->tid = static_cast<u32>(raw(SYS_gettid));
+  t->session = p.session.load(std::memory_order_relaxed);
+  current_thread = t;
+  if (have_thread_key) {
+    pthread_setspecific(thread_key, t);
+  }
+  t->busy = 1;
+  take_chunk(t);
+  if (t->index == 1) {
+    describe_process(t);
+  }
+  t->busy = 0;
+  return t;
+}
+
+} // namespace
+
+own_calls::own_calls() { ++own_depth; }
+own_calls::~own_calls() { --own_depth; }
+bool inside_own_calls() { return own_depth != 0; }
+
+void start() {
+  if (started.load(std::memory_order_acquire) == 2) [[likely]] {
+    return;
+  }
+  u32 none = 0;
+  if (!started.compare_exchange_strong(none, 1, std::memory_order_acquire)) {
+    while (started.load(std::memory_order_acquire) != 2) {
+      raw(SYS_sched_yield);
+    }
+    return;
+  }
+  read_environment();
+  first_pid = static_cast<u32>(raw(SYS_getpid));
+  if (!options.off && !map_state()) {
+    options.off = true;
+  }
+  have_thread_key = !options.off && pthread_key_create != nullptr && pthread_key_create(&thread_key, on_thread_end) == 0;
+  started.store(2, std::memory_order_release);
+}
+
+thread_state* enter_thread() {
+  if (own_depth != 0) {
+    if (process->header != nullptr) {
+      count_lost(trace::lost_why::none, 1);
+    }
+    return nullptr;
+  }
+  const own_calls own;
+  thread_state* t = current_thread;
+  const u64 session = process->session.load(std::memory_order_relaxed);
+  if (t == nullptr || t->session != session || session == 0) [[unlikely]] {
+    t = start_thread();
+    if (t == nullptr) {
+      return nullptr;
+    }
+  }
+  return t;
+}
+
+bool driver_loaded() { return (attention.load(std::memory_order_relaxed) & attention_unresolved) == 0; }
+
+void close_lost_captures() { take_context_out(0); }
+
+void mark_ended(trace::process_state why) {
+  process_state* p = process;
+  if (p == nullptr || p->session.load() == 0 || p->header == nullptr) {
+    return;
+  }
+  refresh_clock();
+  p->header->state.store(why, std::memory_order_release);
+}
+
+} // namespace capturesan::shim
+
+using namespace capturesan::shim;
+
+__attribute__((constructor)) static void on_load() {
+  const errno_keeper keep;
+  start();
+  if (!options.off && !options.children) {
+    strip_environment();
+  }
+}
+
+// Hooks stay valid after this: other exit handlers may still call the driver.
+__attribute__((destructor)) static void on_exit_of_program() {
+  const errno_keeper keep;
+  if (!options.off && process != nullptr) {
+    cupti_finish();
+    mark_ended(capturesan::trace::process_state::ended);
+  }
+}

@@ -1,0 +1,118 @@
+// The shim's state. Everything that must not be shared with a forked child lives in one mapping that the kernel wipes on fork
+// (MADV_WIPEONFORK): the child then finds `session == 0` at its next hook, without a handler having run, and starts its own file.
+#pragma once
+
+#include "interpose/platform.h"
+#include "trace/event.h"
+#include "trace/format.h"
+
+namespace capturesan::shim {
+
+inline constexpr std::size_t max_open_captures = 64;
+
+// An open capture, keyed by its origin stream.
+struct open_capture {
+  u64 stream;  // handle; never destroyed while it is in the table
+  u64 begin;   // ticks at entry of the begin call
+  u64 context; // current context at the begin call
+  u32 thread;  // index of the thread that began it
+  u32 used;
+};
+
+struct thread_state {
+  u64 session;               // == process_state::session while this state is valid
+  trace::chunk_header* chunk; // may be null: no chunk could be had
+  u64 context;               // last context recorded as current
+  u32 used;                  // committed slots of the chunk
+  u32 index;                 // from 1
+  u32 tid;
+  u32 busy;                  // the shim is writing on this thread: a nested hook (signal handler) passes through
+  thread_state* next_free;
+};
+static_assert(sizeof(thread_state) <= 64);
+
+struct process_state {
+  std::atomic<u64> session; // 0 = not started in this process
+  std::atomic<u32> failed;  // no trace can be written; hooks pass through
+
+  spin_lock file_lock; // guards what follows up to `window_lock`
+  trace::file_header* header;
+  u64 file_bytes;     // mapped so far
+  u64 max_bytes;      // --max-trace
+  u8* segment;        // chunks not yet handed out
+  u32 segment_left;   // chunks
+  u32 segment_next;   // chunks to map next time
+  u64 next_sequence;
+  thread_state* free_threads;
+  thread_state* slab;
+  u32 slab_left;
+  trace::chunk_header* free_chunks[256]; // left by threads that ended, not full
+  u32 free_chunk_count;
+  trace::chunk_header** chunk_table; // every chunk of the file, in order of allocation
+  u32 chunk_count, chunk_capacity;
+  u32 recycle_cursor;
+  char path[1024];
+
+  spin_lock definition_lock;
+  thread_state definitions; // the chunk that call_name, stack and module records go to, whoever writes them
+
+  spin_lock window_lock; // guards the table; held while statuses are read
+  open_capture captures[max_open_captures];
+  std::atomic<u32> open_count; // captures open or about to open
+
+  spin_lock module_lock;
+  u64 module_adds;
+  word_set<8192> modules;
+
+  word_set<65536> stacks;
+  word_set<16384> functions;     // function records written
+  word_set<16384> launched;      // functions that were launched at least once
+  word_set<4096> launch_sites;   // (exec, return address) pairs
+  std::atomic<u8> named_calls[1024]; // call_name record written
+  std::atomic<u64> counts[1024];     // per call, --cupti=verify only
+};
+
+extern process_state* process; // mapped by the constructor, or by the first hook before it
+
+// Bits that send a hook into its slow path.
+enum attention_bit : u32 {
+  attention_unresolved = 1, // the real entry points are not known yet
+  attention_window = 2,     // a capture is open
+  attention_full = 4,       // level full
+  attention_count = 8,      // every call is counted (--cupti=verify)
+};
+extern std::atomic<u32> attention;
+
+struct settings {
+  bool off;
+  bool full;
+  bool verify;         // --cupti=verify
+  bool children;       // --children all
+  bool strip_deepbind;
+  u64 max_trace;
+  char output[768];
+};
+extern settings options;
+
+// Reads the environment once; called by the constructor and by hooks that run before it.
+void start();
+
+// The calling thread's state, or null: the hook then calls through and records nothing. Not while own_calls lives.
+thread_state* enter_thread();
+
+// While one lives, this thread runs code of the shim. A hook entered meanwhile comes from a signal handler, in whatever state locks
+// and records are: it passes through and is counted as lost. Driver calls made meanwhile are the shim's own: CUPTI counts them,
+// --cupti=verify must not.
+class own_calls {
+ public:
+  own_calls();
+  ~own_calls();
+  own_calls(const own_calls&) = delete;
+  own_calls& operator=(const own_calls&) = delete;
+};
+bool inside_own_calls();
+
+// Ends recording in this image; the file stays valid. For exit handlers.
+void mark_ended(trace::process_state why);
+
+} // namespace capturesan::shim
