@@ -10,6 +10,7 @@
 
 #include "analyzer/finding.h"
 #include "analyzer/result.h"
+#include "analyzer/symbolizer.h"
 
 namespace capturesan {
 
@@ -17,6 +18,7 @@ struct audit_options {
   std::vector<std::string> rule_files;   // shipped packs and the user's, in order
   bool follow = false;                   // the traced processes may still be running
   std::function<void(const finding&)> on_new_finding; // called once per fingerprint, when first found; may be empty
+  std::shared_ptr<symbolizer> symbols;   // names addresses; null = module and offset only
 };
 
 class audit {

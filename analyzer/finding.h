@@ -56,6 +56,7 @@ struct cascade_call { // a call that failed only because of the finding it hangs
   std::string api;
   int result = 0;
   thread_ref thread;
+  std::uint64_t count = 1; // how often this thread got this result from this call
 };
 
 struct finding {

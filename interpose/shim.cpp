@@ -41,14 +41,39 @@ u64 parse_number(const char* text, u64 otherwise) {
   return n;
 }
 
+// A hook may run before libc has set `environ` (from .preinit_array); the kernel has the same strings.
+const char* setting(const char* name) {
+  if (environ != nullptr) {
+    return ::getenv(name);
+  }
+  static char block[65536];
+  static long length = -1;
+  if (length < 0) {
+    length = 0;
+    const long fd = raw(SYS_openat, AT_FDCWD, word("/proc/self/environ"), O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) {
+      const long n = raw(SYS_read, fd, word(block), sizeof(block) - 1);
+      raw(SYS_close, fd);
+      length = n > 0 ? n : 0;
+    }
+  }
+  const std::size_t size = std::strlen(name);
+  for (const char* at = block; at < block + length; at += std::strlen(at) + 1) {
+    if (std::strncmp(at, name, size) == 0 && at[size] == '=') {
+      return at + size + 1;
+    }
+  }
+  return nullptr;
+}
+
 void read_environment() {
-  options.off = text_is(::getenv("CAPTURESAN"), "off");
-  options.full = text_is(::getenv("CAPTURESAN_LEVEL"), "full");
-  options.verify = text_is(::getenv("CAPTURESAN_CUPTI"), "verify");
-  options.children = !text_is(::getenv("CAPTURESAN_CHILDREN"), "none");
-  options.strip_deepbind = text_is(::getenv("CAPTURESAN_STRIP_DEEPBIND"), "1");
-  options.max_trace = parse_number(::getenv("CAPTURESAN_MAX_TRACE"), u64{1} << 30);
-  const char* output = ::getenv("CAPTURESAN_OUTPUT");
+  options.off = text_is(setting("CAPTURESAN"), "off");
+  options.full = text_is(setting("CAPTURESAN_LEVEL"), "full");
+  options.verify = text_is(setting("CAPTURESAN_CUPTI"), "verify");
+  options.children = !text_is(setting("CAPTURESAN_CHILDREN"), "none");
+  options.strip_deepbind = text_is(setting("CAPTURESAN_STRIP_DEEPBIND"), "1");
+  options.max_trace = parse_number(setting("CAPTURESAN_MAX_TRACE"), u64{1} << 30);
+  const char* output = setting("CAPTURESAN_OUTPUT");
   if (output == nullptr || *output == 0) {
     output = "capturesan-trace";
   }
@@ -140,7 +165,7 @@ void describe_process(thread_state* t) {
     }
   }
   for (const char* name : {"RANK", "LOCAL_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"}) {
-    const char* value = ::getenv(name);
+    const char* value = setting(name);
     if (value != nullptr && *value >= '0' && *value <= '9') {
       write_text(t, trace::text_role::rank, parse_number(value, 0), name);
     }

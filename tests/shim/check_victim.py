@@ -31,6 +31,12 @@ def slots(trace):
                if struct.unpack_from("<I", trace, at)[0] == 0x4B4E4843)
 
 
+def lost(trace):
+    """Records that the header counts as lost. Offset of file_header::lost: after magic, version, sizes, pids, the start time,
+    two clock pairs, driver kind and version, level, state and the number of chunks."""
+    return struct.unpack_from("<Q", trace, 8 + 4 + 20 + 8 + 16 + 16 + 16 + 8)[0]
+
+
 class Check:
     def __init__(self, build):
         self.build = build

@@ -1,0 +1,74 @@
+#include "analyzer/byte_source.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace capturesan {
+
+namespace {
+
+class file_source final : public byte_source {
+ public:
+  explicit file_source(int fd) : fd_(fd) {}
+  ~file_source() override { ::close(fd_); }
+  file_source(const file_source&) = delete;
+  file_source& operator=(const file_source&) = delete;
+
+  std::uint64_t size() override {
+    struct stat s {};
+    return ::fstat(fd_, &s) == 0 && s.st_size > 0 ? static_cast<std::uint64_t>(s.st_size) : 0;
+  }
+
+  std::size_t read(std::uint64_t offset, void* to, std::size_t n) override {
+    std::size_t done = 0;
+    while (done < n) {
+      const ssize_t got = ::pread(fd_, static_cast<char*>(to) + done, n - done, static_cast<off_t>(offset + done));
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) break;
+      done += static_cast<std::size_t>(got);
+    }
+    return done;
+  }
+
+ private:
+  int fd_;
+};
+
+class memory_source final : public byte_source {
+ public:
+  explicit memory_source(std::vector<std::byte> bytes) : bytes_(std::move(bytes)) {}
+  std::uint64_t size() override { return bytes_.size(); }
+  std::size_t read(std::uint64_t offset, void* to, std::size_t n) override {
+    if (offset >= bytes_.size()) return 0;
+    const std::size_t there = std::min<std::uint64_t>(n, bytes_.size() - offset);
+    std::memcpy(to, bytes_.data() + offset, there);
+    return there;
+  }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+} // namespace
+
+result<std::unique_ptr<byte_source>> open_file(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) {
+    return problem{{path}, "TRC001", "cannot open the trace: " + std::string(std::strerror(errno)), "", ""};
+  }
+  struct stat s {};
+  if (::fstat(fd, &s) != 0 || !S_ISREG(s.st_mode)) {
+    ::close(fd);
+    return problem{{path}, "TRC001", "not a regular file", "pass a trace file or the folder that holds it", ""};
+  }
+  return std::unique_ptr<byte_source>(new file_source(fd));
+}
+
+std::unique_ptr<byte_source> from_memory(std::vector<std::byte> bytes) {
+  return std::make_unique<memory_source>(std::move(bytes));
+}
+
+} // namespace capturesan

@@ -1,0 +1,376 @@
+#include "analyzer/reader.h"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace capturesan {
+
+namespace {
+
+using trace::record_kind;
+
+constexpr std::size_t slot = trace::slot_bytes;
+// Side records of one event; more is damage, not data (a graph of a million nodes stays below).
+constexpr std::size_t most_side_bytes = std::size_t{512} << 20;
+
+template <class T>
+T load(const std::byte* at) {
+  T out;
+  std::memcpy(&out, at, sizeof(T));
+  return out;
+}
+
+std::string text_of(const std::byte* at, std::size_t most) {
+  const char* c = reinterpret_cast<const char*>(at);
+  return {c, ::strnlen(c, most)};
+}
+
+std::uint64_t chunk_offset(std::uint32_t number) {
+  return trace::header_bytes + std::uint64_t{number} * trace::chunk_bytes;
+}
+
+bool belongs_to_event(record_kind kind) {
+  switch (kind) {
+  case record_kind::node:
+  case record_kind::params:
+  case record_kind::capture_status:
+  case record_kind::function:
+  case record_kind::text: return true;
+  default: return false;
+  }
+}
+
+// Texts that say something about the process rather than about the next event.
+bool is_process_text(std::uint16_t role) {
+  const auto r = static_cast<trace::text_role>(role);
+  return r != trace::text_role::function_name && r != trace::text_role::global_name;
+}
+
+} // namespace
+
+// ---- header ----
+
+problem trace_file::header_problem(const std::byte* h, std::size_t bytes, const std::string& name) const {
+  using trace::file_header;
+  if (bytes < sizeof(trace::file_magic) || std::memcmp(h, trace::file_magic, sizeof(trace::file_magic)) != 0) {
+    return {{name}, "TRC002", "not a trace", "pass a " + std::string(trace::file_suffix) + " file or a folder of them", ""};
+  }
+  if (bytes < sizeof(file_header)) return {{name}, "TRC003", "the trace ends inside its header", "", ""};
+  const auto major = load<std::uint16_t>(h + offsetof(file_header, major));
+  const auto minor = load<std::uint16_t>(h + offsetof(file_header, minor));
+  if (major != trace::format_major) {
+    return {{name},
+            "TRC004",
+            "the trace has format " + std::to_string(major) + "." + std::to_string(minor) + ", this version reads " +
+                std::to_string(trace::format_major) + "." + std::to_string(trace::format_minor),
+            "read it with the version that recorded it",
+            ""};
+  }
+  if (load<std::uint32_t>(h + offsetof(file_header, header_bytes_)) != trace::header_bytes ||
+      load<std::uint32_t>(h + offsetof(file_header, chunk_bytes_)) != trace::chunk_bytes ||
+      load<std::uint32_t>(h + offsetof(file_header, slot_bytes_)) != trace::slot_bytes) {
+    return {{name}, "TRC005", "the trace has a layout this version does not read", "", ""};
+  }
+  return {};
+}
+
+result<std::unique_ptr<trace_file>> trace_file::open(std::unique_ptr<byte_source> bytes, const std::string& name) {
+  std::vector<std::byte> head(sizeof(trace::file_header));
+  head.resize(bytes->read(0, head.data(), head.size()));
+  std::unique_ptr<trace_file> file(new trace_file(std::move(bytes)));
+  if (problem p = file->header_problem(head.data(), head.size(), name); !p.message.empty()) return p;
+  file->process_.path = name;
+  file->read_header(head.data());
+  return file;
+}
+
+void trace_file::read_header(const std::byte* h) {
+  using trace::file_header;
+#define FIELD(type, name) load<type>(h + offsetof(file_header, name))
+  traced_process& p = process_;
+  p.pid = FIELD(std::uint32_t, pid);
+  p.parent_pid = FIELD(std::uint32_t, parent_pid);
+  p.clock_ticks = FIELD(std::uint64_t, clock_ticks);
+  p.clock_ns = FIELD(std::uint64_t, clock_ns);
+  p.driver = static_cast<trace::driver_kind>(FIELD(std::uint32_t, driver));
+  p.driver_version = FIELD(std::uint32_t, driver_version);
+  p.level = static_cast<trace::trace_level>(FIELD(std::uint32_t, level));
+  p.state = static_cast<trace::process_state>(FIELD(std::uint32_t, state));
+  p.cupti = static_cast<trace::cupti_state>(FIELD(std::uint32_t, cupti));
+  p.lost = std::max(FIELD(std::uint64_t, lost), known_lost_);
+  p.lost_first = FIELD(std::uint64_t, lost_first);
+  p.lost_last = FIELD(std::uint64_t, lost_last);
+  p.lost_reason = static_cast<trace::lost_why>(FIELD(std::uint32_t, lost_reason));
+  p.driver_string = text_of(h + offsetof(file_header, driver_string), sizeof(file_header::driver_string));
+  p.device = text_of(h + offsetof(file_header, device), sizeof(file_header::device));
+  const auto ticks2 = FIELD(std::uint64_t, clock2_ticks);
+  const auto ns2 = FIELD(std::uint64_t, clock2_ns);
+#undef FIELD
+  if (ticks2 > p.clock_ticks && ns2 > p.clock_ns) {
+    const double scale = static_cast<double>(ns2 - p.clock_ns) / static_cast<double>(ticks2 - p.clock_ticks);
+    if (scale > 1e-3 && scale < 1e3) p.ns_per_tick = scale;
+  }
+}
+
+// ---- index ----
+
+std::uint16_t trace_file::used_slots(std::uint32_t number, bool* sealed) {
+  std::byte h[sizeof(trace::chunk_header)];
+  const std::size_t got = bytes_->read(chunk_offset(number), h, sizeof(h));
+  if (got < sizeof(h) || load<std::uint32_t>(h) != trace::chunk_magic) return 0;
+  *sealed = load<std::uint32_t>(h + offsetof(trace::chunk_header, state)) != 0;
+  const auto used = load<std::uint32_t>(h + offsetof(trace::chunk_header, used));
+  if (used > trace::slots_per_chunk) process_.truncated = true;
+  return static_cast<std::uint16_t>(std::min<std::uint32_t>(used, trace::slots_per_chunk));
+}
+
+void trace_file::note_used() {
+  const std::uint64_t size = bytes_->size();
+  const std::uint64_t body = size > trace::header_bytes ? size - trace::header_bytes : 0;
+  const auto count = static_cast<std::uint32_t>(
+      std::min<std::uint64_t>((body + trace::chunk_bytes - 1) / trace::chunk_bytes, 0xffffffffu));
+  while (chunks_.size() < count) {
+    active_.push_back(static_cast<std::uint32_t>(chunks_.size()));
+    chunks_.emplace_back();
+  }
+  for (const std::uint32_t n : active_) {
+    bool sealed = false;
+    chunks_[n].seen_used = used_slots(n, &sealed);
+  }
+}
+
+std::size_t trace_file::refresh() {
+  std::byte head[sizeof(trace::file_header)];
+  if (bytes_->read(0, head, sizeof(head)) == sizeof(head)) read_header(head);
+  // A record seen in this first look has all its predecessors, in whichever chunk, visible in the second look below. So a
+  // thread's move to another chunk is followed only if it was seen here; see index_chunk.
+  note_used();
+  std::size_t records = 0;
+  for (const std::uint32_t n : active_) records += index_chunk(n);
+  std::erase_if(active_, [&](std::uint32_t n) { return !chunks_[n].active; });
+  return records;
+}
+
+std::size_t trace_file::index_chunk(std::uint32_t number) {
+  chunk_info& c = chunks_[number];
+  bool sealed = false;
+  const std::uint16_t used = used_slots(number, &sealed);
+  if (used <= c.indexed || c.seen_used == 0) {
+    if (sealed && used != 0 && used <= c.indexed) c.active = false;
+    return 0;
+  }
+  const std::uint16_t end = read_slots(number, c.indexed, used, scratch_);
+  if (end < used) process_.truncated = true;
+  const std::uint16_t first = c.indexed;
+  std::size_t records = 0;
+  for (std::uint16_t at = first; at < end;) {
+    const std::byte* r = scratch_.data() + std::size_t{static_cast<std::uint16_t>(at - first)} * slot;
+    const auto kind = static_cast<record_kind>(r[0]);
+    if (kind == record_kind::thread && at >= c.seen_used) break; // next time
+    const std::uint16_t next = index_record(c, number, r, at, end);
+    if (next == at) break; // cut off
+    at = next;
+    c.indexed = at;
+    ++records;
+  }
+  if (sealed && c.indexed >= used) c.active = false;
+  return records;
+}
+
+// Returns the slot behind the record, or `at` if the record is not whole.
+std::uint16_t trace_file::index_record(chunk_info& c, std::uint32_t number, const std::byte* r, std::uint16_t at,
+                                       std::uint16_t end) {
+  const auto kind = static_cast<record_kind>(r[0]);
+  const auto slots = std::to_integer<std::uint16_t>(r[1]);
+  if (slots == 0 || kind == record_kind::none) { // never written by the shim: step over it
+    process_.truncated = true;
+    return static_cast<std::uint16_t>(at + 1);
+  }
+  if (at + slots > end) {
+    process_.truncated = true;
+    return at;
+  }
+  const auto next = static_cast<std::uint16_t>(at + slots);
+  if (kind == record_kind::thread) {
+    const auto t = load<trace::thread_record>(r);
+    c.thread = t.index;
+    started_ = t.started;
+    traced_thread& known = process_.threads[t.index];
+    known = {t.index, t.tid, text_of(reinterpret_cast<const std::byte*>(t.name), sizeof(t.name)), t.stack_low, t.stack_high};
+    thread_cursor& cur = cursor(t.index);
+    // Keep the thread's segments in the order in which it took its chunks; those being read stay in front.
+    const thread_cursor::segment s{t.started, number, next, next};
+    const bool reading = cur.segment_ != 0 || cur.slot_ != 0;
+    const auto from = cur.segments_.begin() +
+                      static_cast<std::ptrdiff_t>(std::min(cur.segment_ + (reading ? 1 : 0), cur.segments_.size()));
+    const auto place = std::upper_bound(from, cur.segments_.end(), s,
+                                        [](const auto& a, const auto& b) { return a.started < b.started; });
+    cur.growing_ = static_cast<std::size_t>(cur.segments_.insert(place, s) - cur.segments_.begin());
+    return next;
+  }
+  absorb(kind, r, std::size_t{slots} * slot);
+  add_slots(c.thread, number, at, next);
+  return next;
+}
+
+void trace_file::add_slots(std::uint32_t thread, std::uint32_t chunk, std::uint16_t first, std::uint16_t end) {
+  thread_cursor& cur = cursor(thread);
+  const auto continues = [&](const thread_cursor::segment& s) { return s.chunk == chunk && s.end == first; };
+  if (cur.growing_ < cur.segments_.size() && continues(cur.segments_[cur.growing_])) {
+    cur.segments_[cur.growing_].end = end;
+    return;
+  }
+  for (auto it = cur.segments_.rbegin(); it != cur.segments_.rend(); ++it) {
+    if (!continues(*it)) continue;
+    it->end = end;
+    cur.growing_ = cur.segments_.size() - 1 - static_cast<std::size_t>(it - cur.segments_.rbegin());
+    return;
+  }
+  cur.growing_ = cur.segments_.size();
+  cur.segments_.push_back({started_, chunk, first, end}); // a chunk without a thread record: damaged, but readable
+}
+
+// Takes in at once what events of other threads may need before this thread's next event has its turn.
+void trace_file::absorb(record_kind kind, const std::byte* at, std::size_t bytes) {
+  constexpr std::size_t head = sizeof(trace::payload_record);
+  if (kind == record_kind::lost) {
+    const auto l = load<trace::lost_record>(at);
+    known_lost_ += l.count;
+    process_.lost = std::max(process_.lost, known_lost_);
+    return;
+  }
+  if (kind != record_kind::call_name && kind != record_kind::stack && kind != record_kind::module &&
+      kind != record_kind::text) {
+    return;
+  }
+  const auto p = load<trace::payload_record>(at);
+  if (p.bytes > bytes - head) process_.truncated = true;
+  const std::size_t n = std::min<std::size_t>(p.bytes, bytes - head);
+  const char* payload = reinterpret_cast<const char*>(at + head);
+  switch (kind) {
+  case record_kind::call_name: process_.name_call(p.aux, {payload, n}); break;
+  case record_kind::stack: {
+    std::vector<std::uint64_t> addresses(n / sizeof(std::uint64_t));
+    if (!addresses.empty()) std::memcpy(addresses.data(), payload, addresses.size() * sizeof(std::uint64_t));
+    process_.add_stack(p.id, addresses);
+    break;
+  }
+  case record_kind::module: {
+    const std::size_t id = std::min<std::size_t>(p.aux, n);
+    process_.add_module({p.key, p.value, p.value2, std::string(payload, id), std::string(payload + id, n - id)});
+    break;
+  }
+  case record_kind::text:
+    if (is_process_text(p.aux)) {
+      process_.texts.push_back({static_cast<trace::text_role>(p.aux), p.key, std::string(payload, n)});
+    }
+    break;
+  default: break;
+  }
+}
+
+std::uint16_t trace_file::read_slots(std::uint32_t chunk, std::uint16_t first, std::uint16_t end,
+                                     std::vector<std::byte>& to) {
+  const std::size_t want = std::size_t{static_cast<std::uint16_t>(end - first)} * slot;
+  if (to.size() < want) to.resize(want);
+  const std::size_t got = bytes_->read(chunk_offset(chunk) + std::size_t{first} * slot, to.data(), want);
+  return static_cast<std::uint16_t>(first + got / slot);
+}
+
+thread_cursor& trace_file::cursor(std::uint32_t thread) {
+  auto& c = cursors_[thread];
+  if (!c) c = std::make_unique<thread_cursor>(*this, thread);
+  return *c;
+}
+
+std::vector<thread_cursor*> trace_file::cursors() {
+  std::vector<thread_cursor*> out;
+  out.reserve(cursors_.size());
+  for (auto& [index, c] : cursors_) out.push_back(c.get());
+  return out;
+}
+
+void trace_file::add_unfinished() {
+  for (std::uint32_t n = 0; n < chunks_.size(); ++n) {
+    std::byte h[sizeof(trace::chunk_header)];
+    if (bytes_->read(chunk_offset(n), h, sizeof(h)) < sizeof(h) || load<std::uint32_t>(h) != trace::chunk_magic) continue;
+    using trace::chunk_header;
+    const auto begin = load<std::uint64_t>(h + offsetof(chunk_header, pending_begin));
+    if (begin == 0) continue;
+    trace::event e{};
+    e.kind = record_kind::event;
+    e.slots = 1;
+    e.call = static_cast<std::uint16_t>(load<std::uint32_t>(h + offsetof(chunk_header, pending_call)));
+    e.begin = e.end = begin;
+    e.stream = load<std::uint64_t>(h + offsetof(chunk_header, pending_stream));
+    e.arg[0] = load<std::uint64_t>(h + offsetof(chunk_header, pending_arg));
+    e.flags = trace::event_unfinished;
+    cursor(chunks_[n].thread).unfinished_.push_back(e);
+  }
+}
+
+// ---- cursor ----
+
+// Makes the next unread slots of the current or a later segment available.
+bool thread_cursor::load() {
+  while (segment_ < segments_.size()) {
+    const segment& s = segments_[segment_];
+    if (slot_ < s.first) slot_ = s.first;
+    if (slot_ < s.end) {
+      const std::uint16_t end = file_.read_slots(s.chunk, slot_, s.end, buffer_);
+      buffer_first_ = slot_;
+      buffer_end_ = end;
+      if (end > slot_) return true;
+      file_.process().truncated = true; // the file shrank
+    }
+    if (segment_ + 1 == segments_.size()) return false; // may still grow
+    ++segment_;
+    slot_ = 0;
+    buffer_first_ = buffer_end_ = 0;
+  }
+  return false;
+}
+
+bool thread_cursor::advance() {
+  if (side_done_ || side_.empty()) {
+    if (side_.capacity() > (std::size_t{1} << 20)) side_ = {};
+    side_.clear();
+    side_done_ = false;
+  }
+  for (;;) {
+    if (slot_ < buffer_first_ || slot_ >= buffer_end_) {
+      if (!load()) break;
+    }
+    const std::byte* r = buffer_.data() + std::size_t{static_cast<std::uint16_t>(slot_ - buffer_first_)} * slot;
+    const auto kind = static_cast<record_kind>(r[0]);
+    const auto slots = kind == record_kind::none ? std::uint16_t{1}
+                                                 : std::max<std::uint16_t>(1, std::to_integer<std::uint16_t>(r[1]));
+    slot_ = static_cast<std::uint16_t>(slot_ + slots);
+    if (kind == record_kind::event) {
+      std::memcpy(&event_, r, sizeof(event_));
+      last_end_ = event_.end;
+      side_done_ = true;
+      return true;
+    }
+    if (!belongs_to_event(kind) || std::to_integer<int>(r[1]) == 0 || slot_ > buffer_end_) continue;
+    if (side_.size() < most_side_bytes) {
+      side_.insert(side_.end(), r, r + std::size_t{slots} * slot);
+    } else {
+      file_.process().truncated = true;
+    }
+  }
+  if (!unfinished_.empty()) {
+    event_ = unfinished_.back();
+    unfinished_.pop_back();
+    if (event_.begin < last_end_) return advance(); // left over from a call that is recorded
+    side_done_ = true;
+    return true;
+  }
+  if (side_.empty()) { // nothing to keep for an event to come
+    buffer_ = {};
+    buffer_first_ = buffer_end_ = 0;
+  }
+  return false;
+}
+
+} // namespace capturesan

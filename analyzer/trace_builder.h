@@ -1,0 +1,76 @@
+// Makes trace files in memory: the events of a rule's inline tests, and the traces of the unit tests. Writes what the shim would
+// write, through the same structs. Times are ticks of 1 ns.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trace/event.h"
+#include "trace/format.h"
+
+namespace capturesan {
+
+struct built_call {
+  std::string_view symbol; // ABI name
+  std::int32_t result = 0;
+  std::uint64_t begin = 0, end = 0; // 0: the next microsecond, 1 us long
+  std::uint64_t stream = 0;
+  std::array<std::uint64_t, 3> arg{};
+  std::uint32_t stack = 0;
+  std::uint8_t flags = 0;
+};
+
+class trace_builder {
+ public:
+  explicit trace_builder(std::uint32_t pid = 1000, trace::trace_level level = trace::trace_level::lite,
+                         trace::driver_kind driver = trace::driver_kind::simulated);
+
+  // Threads are numbered from 1 and exist on first use.
+  void name_thread(std::uint32_t thread, std::string_view name);
+  // Writes the event; returns its begin.
+  std::uint64_t call(std::uint32_t thread, const built_call& c);
+  std::uint64_t now() const { return now_; }
+  void wait(std::uint64_t ticks) { now_ += ticks; }
+
+  // Side records: they belong to the next call of the thread.
+  void status(std::uint32_t thread, std::uint64_t stream, std::uint64_t begin, trace::capture_status status);
+  void function(std::uint32_t thread, std::uint64_t handle, std::string_view name,
+                std::span<const std::pair<std::uint16_t, std::uint16_t>> layout);
+  void node(std::uint32_t thread, trace::node_record n, std::span<const std::byte> params = {});
+  void text(std::uint32_t thread, trace::text_role role, std::uint64_t key, std::string_view text);
+  void lost(std::uint32_t thread, std::uint64_t count);
+
+  void stack(std::uint32_t thread, std::uint32_t id, std::span<const std::uint64_t> addresses);
+  void module(std::uint32_t thread, std::uint64_t bias, std::uint64_t begin, std::uint64_t end, std::string_view path);
+
+  // The entry of a call that never returned.
+  void pending(std::uint32_t thread, std::string_view symbol, std::uint64_t stream);
+
+  trace::file_header& header() { return header_; }
+  std::vector<std::byte> bytes() const;
+
+ private:
+  struct chunk {
+    std::vector<std::byte> data;
+    std::uint32_t used = 1;
+  };
+  std::byte* reserve(std::uint32_t thread, std::size_t slots);
+  void payload(std::uint32_t thread, trace::payload_record head, std::span<const std::byte> first,
+               std::span<const std::byte> second = {});
+  std::uint16_t call_number(std::uint32_t thread, std::string_view symbol);
+
+  trace::file_header header_{};
+  std::vector<chunk> chunks_;
+  std::map<std::uint32_t, std::size_t> chunk_of_;
+  std::map<std::uint32_t, std::string> names_;
+  std::map<std::string, std::uint16_t, std::less<>> calls_;
+  std::uint64_t now_ = 1'000'000;
+};
+
+} // namespace capturesan

@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""Unusual programs and neighbours behave the same with and without the shim, and are traced where they can be.
+
+usage: check_odd.py --build DIR
+"""
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import check_victim  # noqa: E402
+
+
+class Odd:
+    def __init__(self, build):
+        self.build = build
+        self.shim = os.path.join(build, "lib", "libcapturesan.so")
+        self.plugin = os.path.join(build, "tests", "libplugin.so")
+        self.failed = 0
+
+    def run(self, arguments, environment):
+        env = dict(os.environ, LD_LIBRARY_PATH=os.path.join(self.build, "lib", "fake"))
+        env.update(environment)
+        p = subprocess.run(arguments, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                           timeout=120)
+        return p.stdout, p.stderr, p.returncode
+
+    def compare(self, title, arguments, files, preload="{shim}", plain_preload="", most=None):
+        """`files`: traces there must be at least; `most`: and at most."""
+        program = [os.path.join(self.build, "tests", "odd_victim")] + arguments
+        plain = self.run(program, {"LD_PRELOAD": plain_preload} if plain_preload else {})
+        with tempfile.TemporaryDirectory() as place:
+            out = os.path.join(place, "trace")
+            shim = self.run(program, {"LD_PRELOAD": preload.format(shim=self.shim), "CAPTURESAN_OUTPUT": out})
+            traces = check_victim.traces(out)
+        problems = []
+        if plain != shim:
+            problems.append("differs:\n    without %s\n    with    %s" % (plain, shim))
+        if not plain[0]:
+            problems.append("the program printed nothing: %s" % (plain,))
+        if len(traces) < files or (most is not None and len(traces) > most):
+            problems.append("%d trace files, expected %d" % (len(traces), files))
+        print("%s: %s" % (title, "FAILED" if problems else "ok"))
+        for p in problems:
+            print("  " + p)
+        self.failed += bool(problems)
+
+
+def full_disk(odd):
+    """A disk of 8 MiB: the program ends as it would, the trace says what was lost."""
+    place = tempfile.mkdtemp()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "none", place], stderr=subprocess.DEVNULL).returncode != 0:
+        os.rmdir(place)
+        print("full disk: not run, mounting a tmpfs needs rights that this user lacks")
+        return
+    try:
+        with tempfile.TemporaryDirectory() as other:
+            program = [os.path.join(odd.build, "tests", "storm"), os.path.join(other, "progress"), "8", "exit"]
+            _, err, code = odd.run(program, {"LD_PRELOAD": odd.shim, "CAPTURESAN_OUTPUT": os.path.join(place, "trace")})
+            traces = check_victim.traces(os.path.join(place, "trace"))
+            lost = check_victim.lost(traces[0]) if traces else 0
+        # 8 threads x 20,000 calls x 64 bytes are 9.8 MiB: some of it cannot be there, and the header must say so.
+        good = code == 3 and not err and len(traces) == 1 and lost > 0
+        stored = check_victim.slots(traces[0]) if traces else 0
+        print("full disk: %s (%d records lost, %d slots stored)" % ("ok" if good else "FAILED %s" % err, lost, stored))
+        odd.failed += not good
+    finally:
+        subprocess.run(["umount", place], check=False)
+        os.rmdir(place)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", required=True)
+    odd = Odd(os.path.abspath(parser.parse_args().build))
+    noshim = os.path.join(odd.build, "lib", "libnoshim.so")
+    odd.compare("a call before every constructor", ["preinit"], 1)
+    odd.compare("calls in exit handlers and destructors", ["at_exit"], 1)
+    odd.compare("calls in signal handlers", ["signal"], 1)
+    odd.compare("a plugin bound with RTLD_DEEPBIND", ["deepbind", odd.plugin], 1)
+    odd.compare("a plugin in a namespace of its own", ["dlmopen", odd.plugin], 1)
+    odd.compare("a plugin loaded 1,000 times", ["reload", odd.plugin], 1)
+    odd.compare("a plugin that needs static TLS", ["tls", odd.plugin], 1)
+    odd.compare("200 forks", ["forks"], 201, most=201)
+    odd.compare("a daemon that closes every descriptor", ["daemon"], 2, most=2)
+    if os.path.exists(noshim):
+        odd.compare("another interposer before us", ["reload", odd.plugin], 1, preload=noshim + ":{shim}", plain_preload=noshim)
+        odd.compare("another interposer behind us", ["reload", odd.plugin], 1, preload="{shim}:" + noshim, plain_preload=noshim)
+    full_disk(odd)
+    return 1 if odd.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,147 @@
+// Programs that use a driver in unusual ways or moments; output and exit code must not depend on the shim.
+//   odd_victim preinit | at_exit | signal | deepbind PLUGIN | dlmopen PLUGIN | reload PLUGIN | tls PLUGIN | forks | daemon
+#define __CUDA_API_VERSION_INTERNAL 1
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <cuda.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include <dlfcn.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace {
+
+int before_constructors = -1;
+
+// Runs before the constructor of any library, the shim's too.
+void preinit(int argc, char** argv, char**) {
+  if (argc > 1 && std::strcmp(argv[1], "preinit") == 0) before_constructors = static_cast<int>(cuInit(0));
+}
+__attribute__((section(".preinit_array"), used)) void (*preinit_entry)(int, char**, char**) = preinit;
+
+void last_call() { std::printf("at exit: %d\n", static_cast<int>(cuMemFree_v2(0))); }
+
+struct late_object { // destroyed after main and after every atexit handler registered before it
+  ~late_object() { cuCtxSynchronize(); }
+};
+
+std::atomic<long> handled;
+void on_signal(int) {
+  cuEventQuery(nullptr);
+  handled.fetch_add(1, std::memory_order_relaxed);
+}
+
+int signals() {
+  struct sigaction action{};
+  action.sa_handler = on_signal;
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGPROF, &action, nullptr);
+  const itimerval often{{0, 100}, {0, 100}};
+  setitimer(ITIMER_PROF, &often, nullptr);
+  int bad = 0;
+  // Until handlers have interrupted the shim in many places.
+  for (long i = 0; i < 3000000000 && handled.load(std::memory_order_relaxed) < 500; ++i) {
+    bad += cuEventQuery(nullptr) != CUDA_SUCCESS ? 1 : 0;
+  }
+  std::printf("refused: %d, handlers ran: %s\n", bad, handled.load() > 10 ? "yes" : "no");
+  return 0;
+}
+
+using plugin_fn = int (*)(int);
+
+int plugin(const char* path, int flags, bool own_namespace) {
+  void* handle = own_namespace ? dlmopen(LM_ID_NEWLM, path, flags) : dlopen(path, flags);
+  if (handle == nullptr) {
+    std::printf("plugin: %s\n", dlerror());
+    return 1;
+  }
+  auto f = reinterpret_cast<plugin_fn>(dlsym(handle, "plugin_work"));
+  std::printf("plugin says %d\n", f == nullptr ? -1 : f(3));
+  return 0;
+}
+
+int reload(const char* path) {
+  int sum = 0;
+  for (int i = 0; i < 1000; ++i) {
+    void* handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (handle == nullptr) return 1;
+    sum += reinterpret_cast<plugin_fn>(dlsym(handle, "plugin_work"))(1);
+    dlclose(handle);
+  }
+  std::printf("sum %d\n", sum);
+  return 0;
+}
+
+int forks() {
+  int ended = 0;
+  for (int i = 0; i < 200; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      cuEventQuery(nullptr);
+      _exit(i % 7);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    ended += WIFEXITED(status) && WEXITSTATUS(status) == i % 7 ? 1 : 0;
+  }
+  std::printf("%d children ended as they should\n", ended);
+  return 0;
+}
+
+int as_daemon() {
+  std::fflush(stdout);
+  int pipe_ends[2];
+  if (pipe(pipe_ends) != 0) return 1;
+  if (fork() == 0) {
+    setsid();
+    if (fork() == 0) {
+      for (int fd = 3; fd < 64; ++fd) {
+        if (fd != pipe_ends[1]) close(fd); // as daemons do
+      }
+      const char answer = cuEventQuery(nullptr) == CUDA_SUCCESS ? 'y' : 'n';
+      _exit(write(pipe_ends[1], &answer, 1) == 1 ? 0 : 1);
+    }
+    _exit(0);
+  }
+  wait(nullptr);
+  char answer = '?';
+  close(pipe_ends[1]);
+  if (read(pipe_ends[0], &answer, 1) != 1) answer = '-';
+  std::printf("daemon: %c\n", answer);
+  return 0;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  const char* mode = argc > 1 ? argv[1] : "";
+  const char* path = argc > 2 ? argv[2] : "";
+  const auto is = [mode](const char* name) { return std::strcmp(mode, name) == 0; };
+  if (is("preinit")) {
+    std::printf("before constructors: %d\n", before_constructors);
+    return 4;
+  }
+  if (is("at_exit")) {
+    std::atexit(last_call);
+    static late_object late;
+    std::printf("init: %d\n", static_cast<int>(cuInit(0)));
+    return 4;
+  }
+  cuEventQuery(nullptr);
+  if (is("signal")) return signals();
+  if (is("deepbind")) return plugin(path, RTLD_NOW | RTLD_DEEPBIND, false);
+  if (is("dlmopen")) return plugin(path, RTLD_NOW, true);
+  if (is("reload")) return reload(path);
+  if (is("tls")) return plugin(path, RTLD_NOW, false);
+  if (is("forks")) return forks();
+  if (is("daemon")) return as_daemon();
+  return 2;
+}
