@@ -108,7 +108,10 @@ void trace_file::read_header(const std::byte* h) {
 #undef FIELD
   if (ticks2 > p.clock_ticks && ns2 > p.clock_ns) {
     const double scale = static_cast<double>(ns2 - p.clock_ns) / static_cast<double>(ticks2 - p.clock_ticks);
-    if (scale > 1e-3 && scale < 1e3) p.ns_per_tick = scale;
+    if (scale > 1e-3 && scale < 1e3) {
+      clock_span_ns_ = ns2 - p.clock_ns;
+      if (own_rate_) p.ns_per_tick = scale;
+    }
   }
 }
 

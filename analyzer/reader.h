@@ -97,6 +97,13 @@ class trace_file {
   void add_unfinished();
 
   traced_process& process() { return process_; }
+  // The header's second pair of clock readings lies this far behind the first; short spans make a poor rate.
+  std::uint64_t clock_span_ns() const { return clock_span_ns_; }
+  // Takes a better rate from elsewhere; the header's own is not used any more.
+  void set_rate(double ns_per_tick) {
+    process_.ns_per_tick = ns_per_tick;
+    own_rate_ = false;
+  }
   // In order of thread index; grows with refresh().
   std::vector<thread_cursor*> cursors();
 
@@ -130,6 +137,8 @@ class trace_file {
   std::map<std::uint32_t, std::unique_ptr<thread_cursor>> cursors_;
   std::vector<std::byte> scratch_;
   std::uint64_t started_ = 0; // of the thread record last seen
+  std::uint64_t clock_span_ns_ = 0;
+  bool own_rate_ = true;
   std::uint64_t known_lost_ = 0; // by records in the stream
 };
 
