@@ -5,7 +5,6 @@
 // CAPTURES: 1
 // REPLAYS: 3
 // EVENTS: 9
-// COMPLETE: no
 #include <dlfcn.h>
 
 #include "examples/example.h"

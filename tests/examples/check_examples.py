@@ -8,7 +8,6 @@ Comments, anywhere in examples/NAME.cpp:
   // CAPTURES: 1                         exactly so many captures (default: at least one)
   // REPLAYS: 3                          exactly so many launches of a graph
   // EVENTS: 10                          at least so many recorded calls, so that an unloaded shim cannot pass
-  // COMPLETE: no                        the run must be called incomplete
 
 Exit code: 0 all as announced, 1 a difference, 77 skipped (no GPU).
 """
@@ -28,9 +27,8 @@ KINDS = {"sim": "simulated", "real": "real"}
 
 def expectations(text):
     """The announcements of one program; raises ValueError if they are not usable."""
-    tags = re.findall(r"^\s*// (EXPECT|EXPECT-NOT|CAPTURES|REPLAYS|EVENTS|COMPLETE): (.*?)\s*$", text, re.MULTILINE)
-    wanted = {"findings": set(), "not": set(), "captures": None, "replays": None, "events": None,
-              "complete": True}
+    tags = re.findall(r"^\s*// (EXPECT|EXPECT-NOT|CAPTURES|REPLAYS|EVENTS): (.*?)\s*$", text, re.MULTILINE)
+    wanted = {"findings": set(), "not": set(), "captures": None, "replays": None, "events": None}
     for tag, value in tags:
         if tag == "EXPECT" and value != "none":
             match = re.fullmatch(r"(CS\d{3})(?: (cu\w+))?", value)
@@ -39,8 +37,6 @@ def expectations(text):
             wanted["findings"].add((match[1], match[2] or ""))
         elif tag == "EXPECT-NOT":
             wanted["not"].add(value)
-        elif tag == "COMPLETE":
-            wanted["complete"] = value != "no"
         elif tag != "EXPECT":
             wanted[tag.lower()] = int(value)
     says_none = ("EXPECT", "none") in tags
@@ -81,7 +77,7 @@ def differences(wanted, report, exit_code, driver, source_name):
     if summary["events"] < wanted["events"]:
         wrong.append(f"events: {summary['events']}, expected at least {wanted['events']}")
     expect("dropped records", summary["dropped"], 0)
-    expect("complete", summary["complete"], wanted["complete"])
+    expect("complete", summary["complete"], True)
     expect("driver", report["driver"]["kind"], KINDS[driver])
     expect("exit code of the program", report["child_exit"], 0)
     errors = any(f["severity"] == "error" for f in findings)
