@@ -97,7 +97,7 @@ def run_example(build, driver, name, timeout=60):
         done = subprocess.run(command, env=env, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True,
                               errors="replace", timeout=timeout)
         output = done.stdout + done.stderr
-        if not report_file.exists():
+        if not report_file.exists() or not report_file.stat().st_size:
             return [f"no report was written; exit code {done.returncode}"], None, output
         report = json.loads(report_file.read_text())
     return differences(wanted, report, done.returncode, driver, source.name), report, output
