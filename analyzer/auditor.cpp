@@ -162,6 +162,7 @@ std::size_t auditor::poll() {
   if (finished_) return 0;
   const std::size_t n = read_up_to(options_.follow ? monotonic_now() - settle_ns : merger::no_horizon);
   summarize();
+  summarize_rules();
   return n;
 }
 
@@ -240,6 +241,7 @@ void auditor::summarize() {
 }
 
 void auditor::summarize_rules() {
+  summary_.rules.clear();
   const bool any_full = std::any_of(files_.begin(), files_.end(), [](const auto& f) {
     return f->process().level == trace::trace_level::full;
   });
