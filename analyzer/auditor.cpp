@@ -70,12 +70,6 @@ void auditor::set_up() {
   model_.on_exec = [this](process_state&, const exec_state& x) { note_exec(x); };
 }
 
-result<std::unique_ptr<audit>> audit::create(audit_options options) {
-  auto rules = rule_set::load(options.rule_files);
-  if (!rules) return rules.problems();
-  return std::unique_ptr<audit>(new auditor(std::move(rules.value()), std::move(options)));
-}
-
 result<std::size_t> auditor::add_source(std::unique_ptr<byte_source> bytes, const std::string& name) {
   auto file = trace_file::open(std::move(bytes), name);
   if (!file) return file.problems();
@@ -109,7 +103,7 @@ result<std::size_t> auditor::add(const std::string& path) {
   std::vector<problem> problems;
   for (const auto& file : found) {
     if (paths_.contains(file)) continue;
-    auto bytes = open_file(file);
+    auto bytes = open_file(file, options_.follow);
     auto one = bytes ? add_source(std::move(bytes.value()), file) : result<std::size_t>(bytes.problems());
     if (one) {
       paths_.insert(file);
@@ -155,6 +149,9 @@ std::size_t auditor::read_up_to(std::int64_t horizon_ns) {
   });
   const std::int64_t settled = finished_ ? merger::no_horizon : last_ns_ - culprit_wait_ns;
   for (auto& [p, c] : model_.take_unexplained(settled)) engine_.on_unexplained(*p, *c);
+  if (options_.follow && !finished_) {
+    for (const auto& f : files_) f->release_consumed();
+  }
   return records;
 }
 
@@ -185,6 +182,10 @@ void auditor::report_process(process_state& p) {
     summary_.complete = false;
     engine_.on_own_event(own_event::trace_lost, p, last_ns_, {fmt::format("{} is cut off or damaged", std::filesystem::path(t.path).filename().string()), 0});
   }
+  if (t.recycled > 0) {
+    summary_.complete = false;
+    engine_.on_own_event(own_event::trace_lost, p, last_ns_, {"the trace was followed while it was recorded and keeps only its newest part", t.recycled});
+  }
   for (const traced_text& text : t.texts) {
     switch (text.role) {
     case trace::text_role::uncovered: engine_.on_own_event(own_event::uncovered, p, last_ns_, {text.text, text.key}); break;
@@ -206,7 +207,9 @@ void auditor::note_capture(process_state& p, const capture_state& c) {
   if (!c.ended) s.ref = store_.capture(p, c);
   s.begin_s = store_.seconds(c.begin_ns);
   s.result = c.result;
-  if (c.ended) s.end_s = store_.seconds(c.end_ns);
+  if (!c.ended) return;
+  s.end_s = store_.seconds(c.end_ns);
+  s.nodes = c.nodes;
 }
 
 void auditor::note_exec(const exec_state& x) {
@@ -228,7 +231,7 @@ void auditor::summarize() {
     const traced_process& t = p->trace;
     s.threads += t.threads.size();
     s.dropped += t.lost;
-    if (t.truncated) s.complete = false;
+    if (t.truncated || t.recycled > 0) s.complete = false;
     for (const auto& [handle, x] : p->execs) note_exec(*x);
     if (s.driver.kind != "unknown" || t.driver == trace::driver_kind::unknown) continue;
     s.driver.kind = t.driver == trace::driver_kind::real ? "real" : "simulated";

@@ -1,6 +1,7 @@
 #include "analyzer/findings.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include <fmt/format.h>
 
@@ -29,6 +30,28 @@ std::string digest(std::string_view text) {
 }
 
 // Frames of the driver and of the CUDA runtime say which call it was, not who made it.
+// Lines `  File "<file>", line <n> in <function>`; what else there is, or is cut off, is left out.
+std::vector<stack_frame> python_frames(std::string_view text) {
+  std::vector<stack_frame> out;
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    const std::string_view line = text.substr(0, end);
+    text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
+    constexpr std::string_view head = "  File \"", middle = "\", line ";
+    const std::size_t file_end = line.rfind(middle);
+    if (!line.starts_with(head) || file_end == std::string_view::npos || file_end < head.size()) continue;
+    const std::string_view rest = line.substr(file_end + middle.size());
+    stack_frame f;
+    const auto [number_end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), f.line);
+    const std::string_view after = rest.substr(static_cast<std::size_t>(number_end - rest.data()));
+    if (error != std::errc{} || !after.starts_with(" in ")) continue;
+    f.file = line.substr(head.size(), file_end - head.size());
+    f.symbol = after.substr(4);
+    out.push_back(std::move(f));
+  }
+  return out;
+}
+
 bool is_cuda_module(std::string_view module) {
   return module.starts_with("libcuda.so") || module.starts_with("libcudart");
 }
@@ -47,14 +70,16 @@ thread_ref finding_store::thread(const process_state& p, std::uint32_t index) co
   return t;
 }
 
-std::vector<stack_frame> finding_store::stack(process_state& p, std::uint32_t id) {
+std::vector<stack_frame> finding_store::stack(process_state& p, std::uint32_t id) { return frames(p, p.trace.stack(id)); }
+
+std::vector<stack_frame> finding_store::frames(process_state& p, std::span<const std::uint64_t> addresses) {
   std::vector<stack_frame> out;
-  for (const std::uint64_t address : p.trace.stack(id)) {
+  for (const std::uint64_t address : addresses) {
     const traced_module* m = p.trace.module_at(address);
     if (m != nullptr && file_name(m->path).starts_with(shim_name)) continue;
     if (m != nullptr && names_ != nullptr) {
-      auto frames = names_->frame(m->path, m->build_id, m->bias, address);
-      out.insert(out.end(), frames.begin(), frames.end());
+      const auto named = names_->frame(m->path, m->build_id, m->bias, address);
+      out.insert(out.end(), named.begin(), named.end());
       continue;
     }
     stack_frame f;
@@ -118,6 +143,11 @@ finding finding_store::make(const rule& r, const subject& s, const rule_variant*
     f.result_name = result_name(f.result);
     f.thread = thread(p, v.thread->index);
     f.stack = stack(p, v.event->stack);
+    // Only the first launch from a place has a whole stack; all have their caller.
+    if (f.stack.empty() && v.call->cls == trace::call_class::graph_launch && v.event->arg[1] != 0) {
+      f.stack = frames(p, std::span(&v.event->arg[1], 1));
+    }
+    f.python = python_frames(v.python);
   } else {
     f.thread.pid = p.trace.pid;
   }

@@ -35,6 +35,7 @@ class finding_store {
   thread_ref thread(const process_state& p, std::uint32_t index) const;
   capture_ref capture(process_state& p, const capture_state& c);
   std::vector<stack_frame> stack(process_state& p, std::uint32_t id);
+  std::vector<stack_frame> frames(process_state& p, std::span<const std::uint64_t> addresses);
 
  private:
   finding make(const rule& r, const subject& s, const rule_variant* variant);

@@ -53,6 +53,7 @@ struct capture_state {
   std::map<stream_key, member> members; // the streams that are part of it, origin included
   std::set<std::uint32_t> workers;      // threads that put work into it
   std::uint64_t operations = 0;         // work captured
+  std::uint64_t nodes = 0;              // of its graph, once it has ended well
 
   // The engine's own notes.
   int culprit_finding = -1;  // index in its store
@@ -157,6 +158,7 @@ struct event_view {
   bool operand_open = false;                  // ... is in a capture that is still open
   exec_state* exec = nullptr;
   bool is_replay = false; // of exec
+  std::string_view python; // frames of the call as CPython printed them; empty if none were recorded
   std::vector<pointer_use*> pointers; // of the replay: all at the first, then those whose memory changed
 };
 
@@ -198,7 +200,7 @@ class model {
   void judge_refusal(process_state& p, event_view& v, const thread_cursor& records);
 
   // model_graph.cpp
-  void read_functions(process_state& p, const thread_cursor& records);
+  void read_side_records(process_state& p, event_view& v, const thread_cursor& records);
   void instantiate(process_state& p, event_view& v, const thread_cursor& records);
   void update_exec(process_state& p, event_view& v, const thread_cursor& records);
   void edit_exec(process_state& p, event_view& v, const thread_cursor& records);

@@ -148,7 +148,10 @@ void model::end_capture(process_state& p, event_view& v) {
   v.on_capturing_stream = true;
   if (c.origin != key) return; // refused (903): the capture stays open, to be ended on its own stream
   c.result = v.event->result;
-  if (v.event->result == 0) p.graphs[v.event->arg[0]] = {c.id, 0};
+  if (v.event->result == 0) {
+    c.nodes = v.event->arg[1];
+    p.graphs[v.event->arg[0]] = {c.id, c.nodes};
+  }
   close_capture(p, c, v);
 }
 

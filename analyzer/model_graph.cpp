@@ -22,8 +22,13 @@ constexpr std::uint64_t host_destination = 1, host_source = 2, array_destination
 
 } // namespace
 
-void model::read_functions(process_state& p, const thread_cursor& records) {
+void model::read_side_records(process_state& p, event_view& v, const thread_cursor& records) {
   records.each_side_record([&](const side_record& r) {
+    if (r.kind == record_kind::python_stack) {
+      const auto head = r.as<trace::payload_record>();
+      const auto text = r.payload(sizeof(head), head.bytes);
+      v.python = {reinterpret_cast<const char*>(text.data()), text.size()};
+    }
     if (r.kind != record_kind::function) return;
     const auto head = r.as<trace::payload_record>();
     const auto payload = r.payload(sizeof(head), head.bytes);
@@ -170,14 +175,14 @@ void model::edit_exec(process_state& p, event_view& v, const thread_cursor& reco
       if (n.node == handle) n.enabled = v.event->arg[2] != 0;
     return;
   }
-  // The old parameters do not count any more; without a record of the new ones nothing is known about this node.
-  std::erase_if(x.pointers, [&](const pointer_use& u) { return x.nodes[u.node].node == handle; });
+  // A record holds the node's new parameters; without one, something changed that has no address.
   records.each_side_record([&](const side_record& r) {
     if (r.kind != record_kind::node) return;
+    std::erase_if(x.pointers, [&](const pointer_use& u) { return x.nodes[u.node].node == handle; });
     exec_state fresh;
     read_node(p, fresh, r);
     for (std::uint32_t at = 0; at < x.nodes.size(); ++at) {
-      if (x.nodes[at].node != fresh.nodes.front().node) continue;
+      if (x.nodes[at].node != handle) continue;
       if (fresh.nodes.front().function) x.nodes[at].function = fresh.nodes.front().function;
       for (pointer_use& u : fresh.pointers) {
         u.node = at;

@@ -29,11 +29,6 @@ inline CUresult report(CUresult result, const char* call, int line) {
 inline constexpr unsigned count = 256; // elements of a buffer, and threads of a launch
 inline constexpr std::size_t bytes = count * sizeof(unsigned);
 
-struct view { // as in kernels.cu
-  CUdeviceptr data;
-  unsigned elements;
-};
-
 // Device 0 with its primary context current on this thread and the kernels loaded: nothing is left for a first use.
 struct device {
   CUcontext context = nullptr;

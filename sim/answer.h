@@ -1,5 +1,6 @@
-// What a call does to captures: four properties a call, one row a symbol in answers.def. Everything the state machine of
-// capture.h refuses follows from these and from the state (mode, thread, stream flags, device); no call has a special case there.
+// What a call does to captures: four properties a call, one row a symbol in answers.def. Everything the state machine
+// of capture.h refuses follows from these and from the state (mode, thread, stream flags, device); no call has a
+// special case there.
 #pragma once
 
 #include "trace/call.h"
@@ -48,7 +49,7 @@ using trace::call_id;
 
 constexpr std::array<answer, trace::call_count> make_answers() {
   std::array<answer, trace::call_count> all{};
-#define ROW(symbol, safety_, stream_, event_, context_, per_thread_)                                                  \
+#define ROW(symbol, safety_, stream_, event_, context_, per_thread_)                                                   \
   all[static_cast<std::size_t>(call_id::symbol)] = {                                                                   \
       true, safety::safety_, stream_use::stream_, event_use::event_, context_use::context_, per_thread_};
 #define ANSWER(symbol, s, u, e, c) ROW(symbol, s, u, e, c, false)

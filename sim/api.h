@@ -1,5 +1,6 @@
-// The bodies of the implemented calls, declared from answers.def with the vendor's own types. A body runs with the driver's
-// lock held, with valid handles, with stream 0 and its like replaced by the stream they stand for, and after admit().
+// The bodies of the implemented calls, declared from answers.def with the vendor's own types. A body runs with the
+// driver's lock held, with valid handles, with stream 0 and its like replaced by the stream they stand for, and after
+// admit().
 #pragma once
 
 #include "sim/cuda_api.h"

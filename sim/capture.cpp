@@ -11,7 +11,8 @@ namespace {
 
 // Captures that forbid the calling thread what is unsafe. The thread's own mode counts as much as the capture's:
 // global: own captures that are not relaxed, and anybody's global ones; thread-local: only the former; relaxed: none.
-template <class F> void for_each_forbidding(F&& act) {
+template <class F>
+void for_each_forbidding(F&& act) {
   const auto& self = this_thread();
   if (self.mode == CU_STREAM_CAPTURE_MODE_RELAXED) return;
   for (const auto& open : state().captures) {
@@ -51,7 +52,8 @@ CUresult refuse(capture& open) {
 CUresult admit_context_wait(CUcontext context) {
   CUresult result = CUDA_SUCCESS;
   for (const auto& open : state().captures) {
-    const bool inside = std::any_of(open->streams.begin(), open->streams.end(), [&](CUstream s) { return s->context == context; });
+    const bool inside =
+        std::any_of(open->streams.begin(), open->streams.end(), [&](CUstream s) { return s->context == context; });
     if (inside) result = refuse(*open);
   }
   return result;
@@ -59,14 +61,18 @@ CUresult admit_context_wait(CUcontext context) {
 
 CUresult admit_capturing(stream_use use, capture& open) {
   switch (use) {
-  case stream_use::work: return open.active() ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  case stream_use::work:
+    return open.active() ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   case stream_use::wait:
   case stream_use::refused:
-  case stream_use::host: return refuse(open);
-  case stream_use::dropped: return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  case stream_use::host:
+    return refuse(open);
+  case stream_use::dropped:
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   case stream_use::none:
   case stream_use::look:
-  case stream_use::begin: break;
+  case stream_use::begin:
+    break;
   }
   return CUDA_SUCCESS;
 }

@@ -18,7 +18,8 @@ std::vector<dependency> make_tail(const CUgraphNode* nodes, const CUgraphEdgeDat
   return tail;
 }
 
-CUresult update_tail(CUstream stream, const CUgraphNode* nodes, const CUgraphEdgeData* data, std::size_t count, unsigned flags) {
+CUresult update_tail(CUstream stream, const CUgraphNode* nodes, const CUgraphEdgeData* data, std::size_t count,
+                     unsigned flags) {
   if (!stream->capture) return CUDA_ERROR_ILLEGAL_STATE;
   if (!stream->capture->active()) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   if (flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES || !valid_dependencies(stream->capture->graph, nodes, count))
@@ -34,12 +35,16 @@ CUresult update_tail(CUstream stream, const CUgraphNode* nodes, const CUgraphEdg
 
 namespace api {
 
-CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode) { return begin_capture(stream, mode, nullptr, {}); }
+CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode) {
+  return begin_capture(stream, mode, nullptr, {});
+}
 
-CUresult cuStreamBeginCapture(CUstream stream) { return begin_capture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL, nullptr, {}); }
+CUresult cuStreamBeginCapture(CUstream stream) {
+  return begin_capture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL, nullptr, {});
+}
 
-CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CUgraphNode* nodes, const CUgraphEdgeData* data,
-                                     size_t count, CUstreamCaptureMode mode) {
+CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CUgraphNode* nodes,
+                                     const CUgraphEdgeData* data, size_t count, CUstreamCaptureMode mode) {
   if (!valid_dependencies(graph, nodes, count)) return CUDA_ERROR_INVALID_VALUE;
   return begin_capture(stream, mode, graph, make_tail(nodes, data, count));
 }
@@ -83,8 +88,8 @@ CUresult cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus* status, 
   return api::cuStreamGetCaptureInfo_v3(stream, status, id, nullptr, nullptr, nullptr, nullptr);
 }
 
-CUresult cuStreamUpdateCaptureDependencies_v2(CUstream stream, CUgraphNode* nodes, const CUgraphEdgeData* data, size_t count,
-                                              unsigned flags) {
+CUresult cuStreamUpdateCaptureDependencies_v2(CUstream stream, CUgraphNode* nodes, const CUgraphEdgeData* data,
+                                              size_t count, unsigned flags) {
   return update_tail(stream, nodes, data, count, flags);
 }
 

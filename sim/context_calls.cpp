@@ -164,7 +164,8 @@ CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags) {
   if (!peer) return CUDA_ERROR_INVALID_CONTEXT;
   if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
   if (peer->device == own->device) return CUDA_ERROR_INVALID_DEVICE;
-  if (std::find(own->peers.begin(), own->peers.end(), peer) != own->peers.end()) return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
+  if (std::find(own->peers.begin(), own->peers.end(), peer) != own->peers.end())
+    return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
   own->peers.push_back(peer);
   return CUDA_SUCCESS;
 }

@@ -27,11 +27,13 @@ CUdeviceptr address(CUmemorytype type, const void* host, CUdeviceptr dev) {
 }
 
 side source_side(const CUDA_MEMCPY3D& s) {
-  return make_side(address(s.srcMemoryType, s.srcHost, s.srcDevice), s.srcXInBytes, s.srcY, s.srcZ, s.srcPitch, s.srcHeight, s);
+  return make_side(address(s.srcMemoryType, s.srcHost, s.srcDevice), s.srcXInBytes, s.srcY, s.srcZ, s.srcPitch,
+                   s.srcHeight, s);
 }
 
 side target_side(const CUDA_MEMCPY3D& s) {
-  return make_side(address(s.dstMemoryType, s.dstHost, s.dstDevice), s.dstXInBytes, s.dstY, s.dstZ, s.dstPitch, s.dstHeight, s);
+  return make_side(address(s.dstMemoryType, s.dstHost, s.dstDevice), s.dstXInBytes, s.dstY, s.dstZ, s.dstPitch,
+                   s.dstHeight, s);
 }
 
 copy_range range_of(const side& one, const CUDA_MEMCPY3D& shape) {
@@ -60,7 +62,8 @@ copy_range target_of(const CUDA_MEMSET_NODE_PARAMS& s) {
 void run_fill(const CUDA_MEMSET_NODE_PARAMS& s) {
   for (std::size_t y = 0; y < s.height; ++y) {
     auto* row = reinterpret_cast<unsigned char*>(s.dst + y * s.pitch);
-    if (s.elementSize == 1) std::memset(row, static_cast<int>(s.value & 0xff), s.width);
+    if (s.elementSize == 1)
+      std::memset(row, static_cast<int>(s.value & 0xff), s.width);
     else if (s.elementSize == 2)
       std::fill_n(reinterpret_cast<std::uint16_t*>(row), s.width, static_cast<std::uint16_t>(s.value));
     else

@@ -68,10 +68,12 @@ CUDA_MEMCPY3D linear(place to, place from, std::size_t bytes) {
   CUDA_MEMCPY3D shape{};
   shape.srcMemoryType = from.type;
   shape.dstMemoryType = to.type;
-  if (from.type == CU_MEMORYTYPE_HOST) shape.srcHost = reinterpret_cast<const void*>(from.address);
+  if (from.type == CU_MEMORYTYPE_HOST)
+    shape.srcHost = reinterpret_cast<const void*>(from.address);
   else
     shape.srcDevice = from.address;
-  if (to.type == CU_MEMORYTYPE_HOST) shape.dstHost = reinterpret_cast<void*>(to.address);
+  if (to.type == CU_MEMORYTYPE_HOST)
+    shape.dstHost = reinterpret_cast<void*>(to.address);
   else
     shape.dstDevice = to.address;
   shape.WidthInBytes = bytes;
@@ -104,12 +106,15 @@ CUDA_MEMCPY3D without_contexts(const CUDA_MEMCPY3D_PEER& peer) {
   return shape;
 }
 
-CUresult copy_all(const CUdeviceptr* to, const CUdeviceptr* from, const std::size_t* bytes, std::size_t count, CUstream stream) {
+CUresult copy_all(const CUdeviceptr* to, const CUdeviceptr* from, const std::size_t* bytes, std::size_t count,
+                  CUstream stream) {
   if (!to || !from || !bytes || count == 0) return CUDA_ERROR_INVALID_VALUE;
   for (std::size_t i = 0; i < count; ++i)
     if (CUresult r = check(linear(anywhere(to[i]), anywhere(from[i]), bytes[i]))) return r;
   for (std::size_t i = 0; i < count; ++i)
-    if (CUresult r = execute_now(copy_call{linear(anywhere(to[i]), anywhere(from[i]), bytes[i]), stream->context}, stream)) return r;
+    if (CUresult r =
+            execute_now(copy_call{linear(anywhere(to[i]), anywhere(from[i]), bytes[i]), stream->context}, stream))
+      return r;
   return CUDA_SUCCESS;
 }
 
@@ -141,16 +146,24 @@ CUresult copy_all(const CUDA_MEMCPY3D_BATCH_OP* list, std::size_t count, CUstrea
 
 namespace api {
 
-CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes) { return copy_now(linear(anywhere(to), anywhere(from), bytes)); }
-CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void* from, size_t bytes) { return copy_now(linear(on_device(to), on_host(from), bytes)); }
-CUresult cuMemcpyDtoH_v2(void* to, CUdeviceptr from, size_t bytes) { return copy_now(linear(on_host(to), on_device(from), bytes)); }
+CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
+  return copy_now(linear(anywhere(to), anywhere(from), bytes));
+}
+CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void* from, size_t bytes) {
+  return copy_now(linear(on_device(to), on_host(from), bytes));
+}
+CUresult cuMemcpyDtoH_v2(void* to, CUdeviceptr from, size_t bytes) {
+  return copy_now(linear(on_host(to), on_device(from), bytes));
+}
 CUresult cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
   return copy_now(linear(on_device(to), on_device(from), bytes));
 }
 CUresult cuMemcpyPeer(CUdeviceptr to, CUcontext, CUdeviceptr from, CUcontext, size_t bytes) {
   return copy_now(linear(on_device(to), on_device(from), bytes));
 }
-CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D* shape) { return shape ? copy_now(widened(*shape)) : CUDA_ERROR_INVALID_VALUE; }
+CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D* shape) {
+  return shape ? copy_now(widened(*shape)) : CUDA_ERROR_INVALID_VALUE;
+}
 CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D* shape) { return api::cuMemcpy2D_v2(shape); }
 CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D* shape) { return shape ? copy_now(*shape) : CUDA_ERROR_INVALID_VALUE; }
 CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER* shape) {
@@ -182,19 +195,20 @@ CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER* shape, CUstream stream) {
   return shape ? copy_on(stream, without_contexts(*shape)) : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult cuMemcpyBatchAsync_v2(CUdeviceptr* to, CUdeviceptr* from, size_t* bytes, size_t count, CUmemcpyAttributes*, size_t*, size_t,
-                               CUstream stream) {
+CUresult cuMemcpyBatchAsync_v2(CUdeviceptr* to, CUdeviceptr* from, size_t* bytes, size_t count, CUmemcpyAttributes*,
+                               size_t*, size_t, CUstream stream) {
   return copy_all(to, from, bytes, count, stream);
 }
-CUresult cuMemcpyBatchAsync(CUdeviceptr* to, CUdeviceptr* from, size_t* bytes, size_t count, CUmemcpyAttributes*, size_t*, size_t,
-                            size_t* failed, CUstream stream) {
+CUresult cuMemcpyBatchAsync(CUdeviceptr* to, CUdeviceptr* from, size_t* bytes, size_t count, CUmemcpyAttributes*,
+                            size_t*, size_t, size_t* failed, CUstream stream) {
   if (failed) *failed = static_cast<size_t>(-1);
   return copy_all(to, from, bytes, count, stream);
 }
 CUresult cuMemcpy3DBatchAsync_v2(size_t count, CUDA_MEMCPY3D_BATCH_OP* list, unsigned long long, CUstream stream) {
   return copy_all(list, count, stream);
 }
-CUresult cuMemcpy3DBatchAsync(size_t count, CUDA_MEMCPY3D_BATCH_OP* list, size_t* failed, unsigned long long, CUstream stream) {
+CUresult cuMemcpy3DBatchAsync(size_t count, CUDA_MEMCPY3D_BATCH_OP* list, size_t* failed, unsigned long long,
+                              CUstream stream) {
   if (failed) *failed = static_cast<size_t>(-1);
   return copy_all(list, count, stream);
 }

@@ -12,9 +12,11 @@ int attribute_of(const device& d, CUdevice_attribute which) {
   if (which == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID) return d.ordinal + 1;
   switch (which) {
 #define DEVICE_ATTRIBUTE(name, value)                                                                                  \
-  case CU_DEVICE_ATTRIBUTE_##name: return value;
+  case CU_DEVICE_ATTRIBUTE_##name:                                                                                     \
+    return value;
 #include "sim/device_attributes.def"
-  default: return 0;
+  default:
+    return 0;
   }
 }
 

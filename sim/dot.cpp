@@ -11,10 +11,15 @@ namespace {
 struct labeller {
   std::string operator()(const empty_call&) const { return "EMPTY"; }
   std::string operator()(const kernel_call& c) const {
-    return c.info->name + "\\n" + size(c.grid) + " x " + size(c.block) + ", " + std::to_string(c.shared_bytes) + " B shared";
+    return c.info->name + "\\n" + size(c.grid) + " x " + size(c.block) + ", " + std::to_string(c.shared_bytes) +
+           " B shared";
   }
-  std::string operator()(const copy_call& c) const { return "MEMCPY " + std::to_string(target_of(c.shape).bytes) + " B"; }
-  std::string operator()(const fill_call& c) const { return "MEMSET " + std::to_string(target_of(c.shape).bytes) + " B"; }
+  std::string operator()(const copy_call& c) const {
+    return "MEMCPY " + std::to_string(target_of(c.shape).bytes) + " B";
+  }
+  std::string operator()(const fill_call& c) const {
+    return "MEMSET " + std::to_string(target_of(c.shape).bytes) + " B";
+  }
   std::string operator()(const host_call&) const { return "HOST"; }
   std::string operator()(const child_call&) const { return "GRAPH"; }
   std::string operator()(const record_call&) const { return "EVENT_RECORD"; }

@@ -26,7 +26,8 @@ class elf_reader {
   std::shared_ptr<const image> read();
 
  private:
-  template <class T> bool get(std::size_t offset, T& value) const {
+  template <class T>
+  bool get(std::size_t offset, T& value) const {
     if (offset > file_.size() || file_.size() - offset < sizeof value) return false;
     std::memcpy(&value, file_.data() + offset, sizeof value);
     return true;
@@ -36,7 +37,8 @@ class elf_reader {
   std::string_view text_at(const Elf64_Shdr& table, std::size_t offset) const;
   std::span<const std::byte> content(const Elf64_Shdr& section) const;
   const Elf64_Shdr* section(std::string_view name) const;
-  template <class F> static void for_each_attribute(std::span<const std::byte> info, F&& act);
+  template <class F>
+  static void for_each_attribute(std::span<const std::byte> info, F&& act);
   void read_kernel(std::string name);
   void read_registers();
   void read_variable(const Elf64_Sym& symbol, std::string_view name);
@@ -68,7 +70,8 @@ const Elf64_Shdr* elf_reader::section(std::string_view name) const {
 }
 
 bool elf_reader::read_sections() {
-  if (!get(0, header_) || std::memcmp(header_.e_ident, ELFMAG, SELFMAG) != 0 || header_.e_ident[EI_CLASS] != ELFCLASS64) return false;
+  if (!get(0, header_) || std::memcmp(header_.e_ident, ELFMAG, SELFMAG) != 0 || header_.e_ident[EI_CLASS] != ELFCLASS64)
+    return false;
   for (unsigned i = 0; i < header_.e_shnum; ++i) {
     Elf64_Shdr s;
     if (!get(header_.e_shoff + std::size_t{i} * header_.e_shentsize, s)) return false;
@@ -92,7 +95,8 @@ void elf_reader::read_symbols() {
   }
 }
 
-template <class F> void elf_reader::for_each_attribute(std::span<const std::byte> info, F&& act) {
+template <class F>
+void elf_reader::for_each_attribute(std::span<const std::byte> info, F&& act) {
   for (std::size_t at = 0; at + 4 <= info.size();) {
     const auto format = std::to_integer<std::uint8_t>(info[at]), which = std::to_integer<std::uint8_t>(info[at + 1]);
     std::uint16_t value;
@@ -125,19 +129,21 @@ void elf_reader::read_kernel(std::string name) {
   kernel->name = name;
   std::map<unsigned, parameter> by_ordinal; // entries are not in order
   if (const auto* info = section(".nv.info." + name)) {
-    for_each_attribute(content(*info), [&](std::uint8_t which, std::uint16_t value, std::span<const std::byte> payload) {
-      if (which == attribute_parameter && payload.size() >= 12)
-        by_ordinal[half(payload, 4)] = {half(payload, 6), word(payload, 8) >> 18};
-      else if (which == attribute_parameter_large && payload.size() >= 12)
-        by_ordinal[half(payload, 4)] = {half(payload, 6), word(payload, 8) & 0xffffff}; // the top byte has flags
-      else if (which == attribute_parameter_bytes)
-        kernel->parameter_bytes = value;
-      else if (which == attribute_max_threads && payload.size() >= 12)
-        kernel->max_threads = static_cast<int>(word(payload, 0) * word(payload, 4) * word(payload, 8));
-    });
+    for_each_attribute(
+        content(*info), [&](std::uint8_t which, std::uint16_t value, std::span<const std::byte> payload) {
+          if (which == attribute_parameter && payload.size() >= 12)
+            by_ordinal[half(payload, 4)] = {half(payload, 6), word(payload, 8) >> 18};
+          else if (which == attribute_parameter_large && payload.size() >= 12)
+            by_ordinal[half(payload, 4)] = {half(payload, 6), word(payload, 8) & 0xffffff}; // the top byte has flags
+          else if (which == attribute_parameter_bytes)
+            kernel->parameter_bytes = value;
+          else if (which == attribute_max_threads && payload.size() >= 12)
+            kernel->max_threads = static_cast<int>(word(payload, 0) * word(payload, 4) * word(payload, 8));
+        });
   }
   for (const auto& [ordinal, p] : by_ordinal) kernel->parameters.push_back(p);
-  for (const auto& p : kernel->parameters) kernel->parameter_bytes = std::max(kernel->parameter_bytes, p.offset + p.size);
+  for (const auto& p : kernel->parameters)
+    kernel->parameter_bytes = std::max(kernel->parameter_bytes, p.offset + p.size);
   if (const auto* shared = section(".nv.shared." + name)) kernel->shared_bytes = static_cast<int>(shared->sh_size);
   kernels_.emplace(std::move(name), std::move(kernel));
 }

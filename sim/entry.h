@@ -19,11 +19,13 @@ class call_scope {
   call_scope& operator=(const call_scope&) = delete;
 
   // Looks at one argument; streams are replaced by the objects they stand for.
-  template <class T> void see(T&) {}
+  template <class T>
+  void see(T&) {}
   void see(CUstream& stream);
   void see(const CUlaunchConfig*& config);
   void see(CUevent& event);
-  template <class T> void see_handle(T* handle, CUresult if_bad) {
+  template <class T>
+  void see_handle(T* handle, CUresult if_bad) {
     if (!bad_ && !is_live(handle)) bad_ = if_bad;
   }
   void see(CUmodule& m) { see_handle(m, CUDA_ERROR_INVALID_HANDLE); }
@@ -52,10 +54,13 @@ class call_scope {
 CUresult unsupported(call_id id);
 
 struct no_body {};
-template <call_id> inline constexpr no_body body_of{};
+template <call_id>
+inline constexpr no_body body_of{};
 
-template <call_id id, class Signature> struct entry;
-template <call_id id, class... A> struct entry<id, CUresult(A...)> {
+template <call_id id, class Signature>
+struct entry;
+template <call_id id, class... A>
+struct entry<id, CUresult(A...)> {
   static CUresult call(A... arguments) noexcept {
     if constexpr (requires { body_of<id>(arguments...); }) {
       try {

@@ -20,7 +20,9 @@ CUresult cuEventDestroy_v2(CUevent event) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags) { return record_event(event, stream, flags); }
+CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags) {
+  return record_event(event, stream, flags);
+}
 CUresult cuEventRecord(CUevent event, CUstream stream) { return record_event(event, stream, CU_EVENT_RECORD_DEFAULT); }
 
 CUresult cuEventQuery(CUevent event) { return settle(event->context); }

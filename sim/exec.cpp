@@ -12,7 +12,9 @@
 namespace capturesan::sim {
 namespace {
 
-build_result failed(CUresult error, CUgraphInstantiateResult reason, CUgraphNode node) { return {nullptr, error, reason, node}; }
+build_result failed(CUresult error, CUgraphInstantiateResult reason, CUgraphNode node) {
+  return {nullptr, error, reason, node};
+}
 
 // Measured: the target of a set must be allocated when the graph is instantiated; nothing else is checked.
 bool can_run(const operation& work) {
@@ -26,7 +28,8 @@ bool can_run(const operation& work) {
 // Child graphs and bodies, each a program of its own.
 build_result build_inner(step& own) {
   std::vector<CUgraph> graphs;
-  if (const auto* child = std::get_if<child_call>(&own.work)) graphs = {child->graph};
+  if (const auto* child = std::get_if<child_call>(&own.work))
+    graphs = {child->graph};
   else if (const auto* conditional = std::get_if<conditional_call>(&own.work))
     graphs = conditional->bodies;
   for (CUgraph graph : graphs) {
@@ -63,7 +66,8 @@ void run_conditional(const step& own, CUcontext context) {
   unsigned value = condition_value(conditional.handle);
   switch (conditional.type) {
   case CU_GRAPH_COND_TYPE_IF:
-    if (value) run_program(bodies[0], context);
+    if (value)
+      run_program(bodies[0], context);
     else if (bodies.size() > 1)
       run_program(bodies[1], context);
     return;
@@ -87,7 +91,8 @@ void run_program(const std::shared_ptr<program>& p, CUcontext context) {
   for (const auto i : *steps) {
     if (!is_live(context)) return;
     const step& s = p->steps[i];
-    if (std::holds_alternative<child_call>(s.work)) run_program(s.inner[0], context);
+    if (std::holds_alternative<child_call>(s.work))
+      run_program(s.inner[0], context);
     else if (std::holds_alternative<conditional_call>(s.work))
       run_conditional(s, context);
     else
@@ -95,7 +100,8 @@ void run_program(const std::shared_ptr<program>& p, CUcontext context) {
   }
 }
 
-template <class F> void for_each_step(program& p, F&& act) {
+template <class F>
+void for_each_step(program& p, F&& act) {
   for (auto& s : p.steps) {
     act(s);
     for (const auto& inner : s.inner) for_each_step(*inner, act);
@@ -109,7 +115,8 @@ CUresult prepare_memory(CUgraphExec exec) {
   for_each_step(*exec->program, [&](step& s) {
     const auto* call = std::get_if<alloc_call>(&s.work);
     if (!call || !call->block->allocated) return;
-    if (free_first) set_allocated(*call->block, false);
+    if (free_first)
+      set_allocated(*call->block, false);
     else
       result = CUDA_ERROR_INVALID_VALUE;
   });
@@ -153,9 +160,11 @@ build_result build(CUgraph graph) {
   return {std::move(built), CUDA_SUCCESS, CUDA_GRAPH_INSTANTIATE_SUCCESS, nullptr};
 }
 
-CUresult instantiate(CUgraph graph, unsigned long long flags, CUgraphExec* result, CUDA_GRAPH_INSTANTIATE_PARAMS* report) {
-  constexpr unsigned long long known = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
-                                       CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
+CUresult instantiate(CUgraph graph, unsigned long long flags, CUgraphExec* result,
+                     CUDA_GRAPH_INSTANTIATE_PARAMS* report) {
+  constexpr unsigned long long known = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH |
+                                       CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD | CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH |
+                                       CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
   if (!result || flags & ~known) return CUDA_ERROR_INVALID_VALUE;
   // Measured: a graph with memory nodes has at most one exec at a time.
   if (graph->has_memory_nodes && graph->memory_exec && is_live(graph->memory_exec)) return CUDA_ERROR_NOT_SUPPORTED;

@@ -16,11 +16,12 @@ struct step {
   std::uint64_t node_id = 0;  // handles are reused, ids are not
   operation work;
   bool enabled = true;
-  std::vector<std::uint32_t> before;               // indices of the steps it depends on
-  std::vector<std::shared_ptr<program>> inner;     // child graph; bodies of a conditional node
+  std::vector<std::uint32_t> before;           // indices of the steps it depends on
+  std::vector<std::shared_ptr<program>> inner; // child graph; bodies of a conditional node
 };
 
-// The steps that do something at a launch, until memory, host kernels or parameters change. Shared with launches under way.
+// The steps that do something at a launch, until memory, host kernels or parameters change. Shared with launches under
+// way.
 struct plan {
   std::shared_ptr<const std::vector<std::uint32_t>> steps;
   std::uint64_t memory = 0, kernels = 0, revision = 0;
@@ -42,7 +43,8 @@ struct build_result {
 };
 build_result build(CUgraph graph);
 
-CUresult instantiate(CUgraph graph, unsigned long long flags, CUgraphExec* result, CUDA_GRAPH_INSTANTIATE_PARAMS* report);
+CUresult instantiate(CUgraph graph, unsigned long long flags, CUgraphExec* result,
+                     CUDA_GRAPH_INSTANTIATE_PARAMS* report);
 void delete_exec(CUgraphExec exec);
 CUresult launch(CUgraphExec exec, CUstream stream);
 

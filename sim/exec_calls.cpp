@@ -17,7 +17,8 @@ CUresult set_work(CUgraphExec exec, CUgraphNode node, const operation& work) {
   return CUDA_SUCCESS;
 }
 
-template <class Params> CUresult set_params(CUgraphExec exec, CUgraphNode node, const Params* params, CUcontext context) {
+template <class Params>
+CUresult set_params(CUgraphExec exec, CUgraphNode node, const Params* params, CUcontext context) {
   if (!params) return CUDA_ERROR_INVALID_VALUE;
   operation work;
   if (CUresult r = make_work(*params, context, work)) return r;
@@ -88,11 +89,13 @@ CUresult cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node, cons
   return set_params(exec, node, params, context_of(exec, node));
 }
 
-CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D* params, CUcontext context) {
+CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D* params,
+                                        CUcontext context) {
   return set_params(exec, node, params, context);
 }
 
-CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS* params, CUcontext context) {
+CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS* params,
+                                        CUcontext context) {
   return set_params(exec, node, params, context);
 }
 
@@ -100,7 +103,8 @@ CUresult cuGraphExecHostNodeSetParams(CUgraphExec exec, CUgraphNode node, const 
   return set_params(exec, node, params, nullptr);
 }
 
-CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_BATCH_MEM_OP_NODE_PARAMS* params) {
+CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec exec, CUgraphNode node,
+                                            const CUDA_BATCH_MEM_OP_NODE_PARAMS* params) {
   return set_params(exec, node, params, nullptr);
 }
 

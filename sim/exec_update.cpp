@@ -14,8 +14,8 @@ CUgraphExecUpdateResult check_kernel(const kernel_call& old, const kernel_call& 
 
 // Documented: neither the kind of memory nor the device of an operand may change.
 CUgraphExecUpdateResult check_copy(const copy_call& old, const copy_call& fresh) {
-  const bool same = old.shape.srcMemoryType == fresh.shape.srcMemoryType && old.shape.dstMemoryType == fresh.shape.dstMemoryType &&
-                    old.context == fresh.context;
+  const bool same = old.shape.srcMemoryType == fresh.shape.srcMemoryType &&
+                    old.shape.dstMemoryType == fresh.shape.dstMemoryType && old.context == fresh.context;
   return same ? CU_GRAPH_EXEC_UPDATE_SUCCESS : CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
 }
 
@@ -25,7 +25,7 @@ CUgraphExecUpdateResult check_fill(const fill_call& old, const fill_call& fresh)
                           old.shape.elementSize == fresh.shape.elementSize;
   const bool linear = old.shape.height == 1 && fresh.shape.height == 1;
   return old.context == fresh.context && (same_shape || linear) ? CU_GRAPH_EXEC_UPDATE_SUCCESS
-                                                               : CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
+                                                                : CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
 }
 
 struct mismatch {
@@ -70,7 +70,8 @@ mismatch check_node(const step& own, const step& fresh) {
 void take_work(program& own, program& fresh) {
   for (std::size_t i = 0; i < own.steps.size(); ++i) {
     own.steps[i].work = fresh.steps[i].work;
-    for (std::size_t k = 0; k < own.steps[i].inner.size(); ++k) take_work(*own.steps[i].inner[k], *fresh.steps[i].inner[k]);
+    for (std::size_t k = 0; k < own.steps[i].inner.size(); ++k)
+      take_work(*own.steps[i].inner[k], *fresh.steps[i].inner[k]);
   }
   ++own.revision;
 }
@@ -93,7 +94,8 @@ CUgraphExecUpdateResult replace_inner(program& own, CUgraph graph) {
 
 CUresult update(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo* report) {
   auto fresh = build(graph);
-  const mismatch found = fresh.built ? compare(*exec->program, *fresh.built) : mismatch{CU_GRAPH_EXEC_UPDATE_ERROR, fresh.node};
+  const mismatch found =
+      fresh.built ? compare(*exec->program, *fresh.built) : mismatch{CU_GRAPH_EXEC_UPDATE_ERROR, fresh.node};
   if (report) *report = {found.result, found.node, found.from};
   if (found) return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
   take_work(*exec->program, *fresh.built);

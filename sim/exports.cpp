@@ -1,23 +1,31 @@
-// The exported symbols. Each is one jump through a pointer, so that it is an ordinary function symbol with an address of its
-// own, and needs no parameter list; the pointer's target has the vendor's signature.
+// The exported symbols. Each is one jump through a pointer, so that it is an ordinary function symbol with an address
+// of its own, and needs no parameter list; the pointer's target has the vendor's signature.
+#include "sim/exports.h"
 #include "include/capturesan_sim.h"
 #include "sim/api.h"
 #include "sim/entry.h"
-#include "sim/exports.h"
 
 #include <atomic>
 #include <cstdio>
 
 namespace capturesan::sim {
 
-#define ANSWER(symbol, ...) template <> inline constexpr auto body_of<call_id::symbol> = &api::symbol;
+#define ANSWER(symbol, ...)                                                                                            \
+  template <>                                                                                                          \
+  inline constexpr auto body_of<call_id::symbol> = &api::symbol;
 #define ANSWER_PTSZ(symbol, ...)                                                                                       \
-  template <> inline constexpr auto body_of<call_id::symbol> = &api::symbol;                                           \
-  template <> inline constexpr auto body_of<call_id::symbol##_ptsz> = &api::symbol;
+  template <>                                                                                                          \
+  inline constexpr auto body_of<call_id::symbol> = &api::symbol;                                                       \
+  template <>                                                                                                          \
+  inline constexpr auto body_of<call_id::symbol##_ptsz> = &api::symbol;
 #define ANSWER_PTDS(symbol, ...)                                                                                       \
-  template <> inline constexpr auto body_of<call_id::symbol> = &api::symbol;                                           \
-  template <> inline constexpr auto body_of<call_id::symbol##_ptds> = &api::symbol;
-#define ANSWER_AS(symbol, body, ...) template <> inline constexpr auto body_of<call_id::symbol> = &api::body;
+  template <>                                                                                                          \
+  inline constexpr auto body_of<call_id::symbol> = &api::symbol;                                                       \
+  template <>                                                                                                          \
+  inline constexpr auto body_of<call_id::symbol##_ptds> = &api::symbol;
+#define ANSWER_AS(symbol, body, ...)                                                                                   \
+  template <>                                                                                                          \
+  inline constexpr auto body_of<call_id::symbol> = &api::body;
 #include "sim/answers.def"
 
 namespace {
@@ -27,7 +35,8 @@ std::atomic<unsigned long long> refused_calls[trace::call_count];
 CUresult unsupported(call_id id) {
   const auto index = static_cast<std::size_t>(id);
   if (refused_calls[index].fetch_add(1, std::memory_order_relaxed) == 0)
-    std::fprintf(stderr, "capturesan: the simulated driver does not implement %s (answers 801)\n", trace::info(id).symbol.data());
+    std::fprintf(stderr, "capturesan: the simulated driver does not implement %s (answers 801)\n",
+                 trace::info(id).symbol.data());
   return CUDA_ERROR_NOT_SUPPORTED;
 }
 
@@ -37,16 +46,17 @@ CUresult unsupported(call_id id) {
 #define JUMP(symbol) "  endbr64\n  jmp *capturesan_entry_" #symbol "(%rip)\n"
 #elif defined(__aarch64__)
 #define JUMP(symbol)                                                                                                   \
-  "  hint #34\n  adrp x16, capturesan_entry_" #symbol "\n  ldr x16, [x16, #:lo12:capturesan_entry_" #symbol "]\n  br x16\n"
+  "  bti c\n  adrp x16, capturesan_entry_" #symbol "\n  ldr x16, [x16, :lo12:capturesan_entry_" #symbol "]\n  br "     \
+                                                                                                        "x16\n"
 #else
 #error "no entry code for this processor yet"
 #endif
 
 #define CALL(symbol, ...)                                                                                              \
-  extern "C" __attribute__((visibility("hidden"))) decltype(&::symbol) const capturesan_entry_##symbol =                \
-      &capturesan::sim::entry<capturesan::sim::call_id::symbol, decltype(::symbol)>::call;                              \
-  __asm__(".pushsection .text\n.p2align 4\n.globl " #symbol "\n.type " #symbol ", %function\n" #symbol ":\n" JUMP(       \
-      symbol) ".size " #symbol ", . - " #symbol "\n.popsection\n");
+  extern "C" __attribute__((visibility("hidden"))) decltype(&::symbol) const capturesan_entry_##symbol =               \
+      &capturesan::sim::entry<capturesan::sim::call_id::symbol, decltype(::symbol)>::call;                             \
+  __asm__(".pushsection .text\n.p2align 4\n.globl " #symbol "\n.type " #symbol ", %function\n" #symbol                 \
+          ":\n" JUMP(symbol) ".size " #symbol ", . - " #symbol "\n.popsection\n");
 #include "trace/calls.def"
 
 namespace capturesan::sim {

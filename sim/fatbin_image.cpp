@@ -20,7 +20,8 @@ struct entry_info {
 
 enum : std::uint64_t { flag_lz4 = 0x2000, flag_zstd = 0x8000 };
 
-template <class T> T read(const std::byte* from) {
+template <class T>
+T read(const std::byte* from) {
   T value;
   std::memcpy(&value, from, sizeof value);
   return value;
@@ -54,21 +55,24 @@ std::vector<std::byte> unpack(const entry_info& e) {
   std::vector<std::byte> raw(e.raw_bytes);
   if (e.flags & flag_zstd) {
     const auto n = ZSTD_decompress(raw.data(), raw.size(), e.stored.data(), e.stored.size());
-    if (ZSTD_isError(n)) raw.clear();
+    if (ZSTD_isError(n))
+      raw.clear();
     else
       raw.resize(n);
   } else {
-    const int n = LZ4_decompress_safe(reinterpret_cast<const char*>(e.stored.data()), reinterpret_cast<char*>(raw.data()),
-                                      static_cast<int>(e.stored.size()), static_cast<int>(raw.size()));
-    if (n < 0) raw.clear();
+    const int n =
+        LZ4_decompress_safe(reinterpret_cast<const char*>(e.stored.data()), reinterpret_cast<char*>(raw.data()),
+                            static_cast<int>(e.stored.size()), static_cast<int>(raw.size()));
+    if (n < 0)
+      raw.clear();
     else
       raw.resize(static_cast<std::size_t>(n));
   }
   return raw;
 }
 
-// A real device takes code of its own architecture, else PTX. The layouts are the same in any of them, so what is left is better
-// than nothing: a simulation should run what was built for another device.
+// A real device takes code of its own architecture, else PTX. The layouts are the same in any of them, so what is left
+// is better than nothing: a simulation should run what was built for another device.
 int preference(const entry_info& e) {
   if (e.is_elf && e.sm == simulated_sm) return 3;
   if (!e.is_elf && e.sm <= simulated_sm) return 2;

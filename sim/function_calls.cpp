@@ -7,6 +7,7 @@
 
 namespace capturesan::sim {
 
+// Launches and occupancy take a kernel for a function; measured: the cuFunc... calls answer INVALID_HANDLE for one.
 const kernel_info* info_of(CUfunction function) {
   if (is_live(function)) return function->info.get();
   auto kernel = reinterpret_cast<CUkernel>(function);
@@ -33,16 +34,35 @@ CUresult get_attribute(int* value, CUfunction_attribute which, const kernel_info
     return CUDA_SUCCESS;
   }
   switch (which) {
-  case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = info.max_threads; break;
-  case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: *value = info.shared_bytes; break;
-  case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES: *value = info.constant_bytes; break;
-  case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: *value = info.local_bytes; break;
-  case CU_FUNC_ATTRIBUTE_NUM_REGS: *value = info.registers; break;
-  case CU_FUNC_ATTRIBUTE_PTX_VERSION: *value = info.ptx_version; break;
-  case CU_FUNC_ATTRIBUTE_BINARY_VERSION: *value = info.binary_version; break;
-  case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: *value = shared_without_opt_in - info.shared_bytes; break;
-  case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: *value = -1; break;
-  default: *value = 0;
+  case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+    *value = info.max_threads;
+    break;
+  case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
+    *value = info.shared_bytes;
+    break;
+  case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES:
+    *value = info.constant_bytes;
+    break;
+  case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES:
+    *value = info.local_bytes;
+    break;
+  case CU_FUNC_ATTRIBUTE_NUM_REGS:
+    *value = info.registers;
+    break;
+  case CU_FUNC_ATTRIBUTE_PTX_VERSION:
+    *value = info.ptx_version;
+    break;
+  case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
+    *value = info.binary_version;
+    break;
+  case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+    *value = shared_without_opt_in - info.shared_bytes;
+    break;
+  case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+    *value = -1;
+    break;
+  default:
+    *value = 0;
   }
   return CUDA_SUCCESS;
 }
@@ -59,8 +79,10 @@ CUresult set_attribute(CUfunction_attribute which, int value, const kernel_info&
   case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
   case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
   case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
-  case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE: break;
-  default: return CUDA_ERROR_INVALID_VALUE;
+  case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+    break;
+  default:
+    return CUDA_ERROR_INVALID_VALUE;
   }
   set[static_cast<int>(which)] = value;
   return CUDA_SUCCESS;
@@ -73,16 +95,13 @@ CUresult parameter_at(const kernel_info& info, std::size_t index, std::size_t* o
   return CUDA_SUCCESS;
 }
 
-attribute_map& attributes_of(CUfunction function) {
-  return is_live(function) ? function->attributes : reinterpret_cast<CUkernel>(function)->attributes;
-}
-
 int resident_blocks(const kernel_info& info, int block, std::size_t dynamic_shared) {
   if (block <= 0 || block > info.max_threads) return 0;
   const int warps = (block + 31) / 32;
   int fit = std::min(blocks_of_multiprocessor, threads_of_multiprocessor / (warps * 32));
   fit = std::min(fit, registers_of_multiprocessor / (std::max(info.registers, 1) * warps * 32));
-  const auto shared = dynamic_shared + static_cast<std::size_t>(info.shared_bytes) + 1024; // the driver keeps 1 KiB a block
+  const auto shared =
+      dynamic_shared + static_cast<std::size_t>(info.shared_bytes) + 1024; // the driver keeps 1 KiB a block
   return std::min(fit, static_cast<int>(static_cast<std::size_t>(shared_of_multiprocessor) / shared));
 }
 
@@ -126,30 +145,35 @@ CUresult cuKernelSetAttribute(CUfunction_attribute which, int value, CUkernel ke
 CUresult cuKernelSetCacheConfig(CUkernel, CUfunc_cache, CUdevice) { return CUDA_SUCCESS; }
 
 CUresult cuFuncGetAttribute(int* value, CUfunction_attribute which, CUfunction function) {
-  return get_attribute(value, which, *info_of(function), attributes_of(function));
+  if (!is_live(function)) return CUDA_ERROR_INVALID_HANDLE;
+  return get_attribute(value, which, *function->info, function->attributes);
 }
 
 CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute which, int value) {
-  return set_attribute(which, value, *info_of(function), attributes_of(function));
+  if (!is_live(function)) return CUDA_ERROR_INVALID_HANDLE;
+  return set_attribute(which, value, *function->info, function->attributes);
 }
 
 CUresult cuFuncSetCacheConfig(CUfunction, CUfunc_cache) { return CUDA_SUCCESS; }
 CUresult cuFuncSetSharedMemConfig(CUfunction, CUsharedconfig) { return CUDA_SUCCESS; }
 
 CUresult cuFuncGetModule(CUmodule* result, CUfunction function) {
-  if (!result || !is_live(function)) return CUDA_ERROR_INVALID_VALUE;
+  if (!result) return CUDA_ERROR_INVALID_VALUE;
+  if (!is_live(function)) return CUDA_ERROR_INVALID_HANDLE;
   *result = function->module;
   return CUDA_SUCCESS;
 }
 
 CUresult cuFuncGetName(const char** name, CUfunction function) {
   if (!name) return CUDA_ERROR_INVALID_VALUE;
-  *name = info_of(function)->name.c_str();
+  if (!is_live(function)) return CUDA_ERROR_INVALID_HANDLE;
+  *name = function->info->name.c_str();
   return CUDA_SUCCESS;
 }
 
 CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t* offset, size_t* size) {
-  return parameter_at(*info_of(function), index, offset, size);
+  if (!is_live(function)) return CUDA_ERROR_INVALID_HANDLE;
+  return parameter_at(*function->info, index, offset, size);
 }
 
 CUresult cuFuncIsLoaded(CUfunctionLoadingState* loaded, CUfunction) {
@@ -166,12 +190,13 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction fun
   return CUDA_SUCCESS;
 }
 
-CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, CUfunction function, int block, size_t shared, unsigned) {
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, CUfunction function, int block,
+                                                              size_t shared, unsigned) {
   return api::cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, function, block, shared);
 }
 
-CUresult cuOccupancyMaxPotentialBlockSize(int* min_grid, int* block, CUfunction function, CUoccupancyB2DSize shared_for, size_t shared,
-                                          int limit) {
+CUresult cuOccupancyMaxPotentialBlockSize(int* min_grid, int* block, CUfunction function, CUoccupancyB2DSize shared_for,
+                                          size_t shared, int limit) {
   if (!min_grid || !block) return CUDA_ERROR_INVALID_VALUE;
   const kernel_info info = *info_of(function); // a copy: the program's function below may unload the module
   const int most = limit > 0 ? std::min(limit, info.max_threads) : info.max_threads;
@@ -188,8 +213,8 @@ CUresult cuOccupancyMaxPotentialBlockSize(int* min_grid, int* block, CUfunction 
   return best ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* min_grid, int* block, CUfunction function, CUoccupancyB2DSize shared_for,
-                                                   size_t shared, int limit, unsigned) {
+CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* min_grid, int* block, CUfunction function,
+                                                   CUoccupancyB2DSize shared_for, size_t shared, int limit, unsigned) {
   return api::cuOccupancyMaxPotentialBlockSize(min_grid, block, function, shared_for, shared, limit);
 }
 

@@ -10,9 +10,10 @@ namespace capturesan::sim {
 
 CUgraphNodeType type_of(const operation& work) {
   static constexpr CUgraphNodeType types[] = {
-      CU_GRAPH_NODE_TYPE_EMPTY,        CU_GRAPH_NODE_TYPE_KERNEL,     CU_GRAPH_NODE_TYPE_MEMCPY,       CU_GRAPH_NODE_TYPE_MEMSET,
-      CU_GRAPH_NODE_TYPE_HOST,         CU_GRAPH_NODE_TYPE_GRAPH,      CU_GRAPH_NODE_TYPE_EVENT_RECORD, CU_GRAPH_NODE_TYPE_WAIT_EVENT,
-      CU_GRAPH_NODE_TYPE_MEM_ALLOC,    CU_GRAPH_NODE_TYPE_MEM_FREE,   CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, CU_GRAPH_NODE_TYPE_CONDITIONAL};
+      CU_GRAPH_NODE_TYPE_EMPTY,        CU_GRAPH_NODE_TYPE_KERNEL,       CU_GRAPH_NODE_TYPE_MEMCPY,
+      CU_GRAPH_NODE_TYPE_MEMSET,       CU_GRAPH_NODE_TYPE_HOST,         CU_GRAPH_NODE_TYPE_GRAPH,
+      CU_GRAPH_NODE_TYPE_EVENT_RECORD, CU_GRAPH_NODE_TYPE_WAIT_EVENT,   CU_GRAPH_NODE_TYPE_MEM_ALLOC,
+      CU_GRAPH_NODE_TYPE_MEM_FREE,     CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, CU_GRAPH_NODE_TYPE_CONDITIONAL};
   static_assert(std::size(types) == std::variant_size_v<operation>);
   return types[work.index()];
 }
@@ -74,7 +75,8 @@ void delete_node(CUgraphNode node) {
 }
 
 bool add_edge(CUgraphNode from, CUgraphNode to, const CUgraphEdgeData& data) {
-  const bool known = std::any_of(to->before.begin(), to->before.end(), [&](const dependency& d) { return d.node == from; });
+  const bool known =
+      std::any_of(to->before.begin(), to->before.end(), [&](const dependency& d) { return d.node == from; });
   if (known) return false;
   to->before.push_back({from, data});
   from->after.push_back(to);

@@ -11,7 +11,8 @@ namespace capturesan::sim {
 namespace {
 
 // The form in which the driver returns lists: without room, the number; with room, as many as fit, the rest cleared.
-template <class T> CUresult list_out(const std::vector<T>& found, T* out, std::size_t* count) {
+template <class T>
+CUresult list_out(const std::vector<T>& found, T* out, std::size_t* count) {
   if (!count) return CUDA_ERROR_INVALID_VALUE;
   if (!out) {
     *count = found.size();
@@ -23,8 +24,8 @@ template <class T> CUresult list_out(const std::vector<T>& found, T* out, std::s
 }
 
 // Two or three lists in step.
-CUresult edges_out(const std::vector<edge>& found, CUgraphNode* from, CUgraphNode* to, CUgraphEdgeData* data, bool with_data,
-                   std::size_t* count) {
+CUresult edges_out(const std::vector<edge>& found, CUgraphNode* from, CUgraphNode* to, CUgraphEdgeData* data,
+                   bool with_data, std::size_t* count) {
   if (!count || (!from) != (!to)) return CUDA_ERROR_INVALID_VALUE;
   if (!from) {
     *count = found.size();
@@ -118,8 +119,8 @@ CUresult cuGraphDestroyNode(CUgraphNode node) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuGraphAddDependencies_v2(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData* data,
-                                   size_t count) {
+CUresult cuGraphAddDependencies_v2(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
+                                   const CUgraphEdgeData* data, size_t count) {
   if (CUresult r = check_edges(graph, from, to, count)) return r;
   for (std::size_t i = 0; i < count; ++i)
     if (!add_edge(from[i], to[i], data ? data[i] : CUgraphEdgeData{})) return CUDA_ERROR_INVALID_VALUE;
@@ -130,8 +131,8 @@ CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode* from, const CU
   return api::cuGraphAddDependencies_v2(graph, from, to, nullptr, count);
 }
 
-CUresult cuGraphRemoveDependencies_v2(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData*,
-                                      size_t count) {
+CUresult cuGraphRemoveDependencies_v2(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
+                                      const CUgraphEdgeData*, size_t count) {
   if (CUresult r = check_edges(graph, from, to, count)) return r;
   for (std::size_t i = 0; i < count; ++i)
     if (!remove_edge(from[i], to[i])) return CUDA_ERROR_INVALID_VALUE;
@@ -142,7 +143,9 @@ CUresult cuGraphRemoveDependencies(CUgraph graph, const CUgraphNode* from, const
   return api::cuGraphRemoveDependencies_v2(graph, from, to, nullptr, count);
 }
 
-CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode* nodes, size_t* count) { return list_out(graph->nodes, nodes, count); }
+CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode* nodes, size_t* count) {
+  return list_out(graph->nodes, nodes, count);
+}
 
 CUresult cuGraphGetRootNodes(CUgraph graph, CUgraphNode* nodes, size_t* count) {
   std::vector<CUgraphNode> roots;

@@ -13,13 +13,15 @@ void* as_pointer(CUdeviceptr address) { return reinterpret_cast<void*>(address);
 } // namespace
 
 void* map_pages(std::size_t bytes) {
-  void* p = mmap(nullptr, round_up(bytes, 4096), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* p =
+      mmap(nullptr, round_up(bytes, 4096), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   return p == MAP_FAILED ? nullptr : p;
 }
 
 void unmap_pages(void* address, std::size_t bytes) { munmap(address, round_up(bytes, 4096)); }
 
-// Addresses only: nothing is accessible until it is allocated. A process with a limit on its address space gets a smaller region.
+// Addresses only: nothing is accessible until it is allocated. A process with a limit on its address space gets a
+// smaller region.
 bool device_heap::open_region() {
   if (size_) return true;
   for (std::size_t bytes = std::size_t{256} << 30; bytes >= std::size_t{64} << 20; bytes /= 2) {
@@ -90,8 +92,8 @@ CUdeviceptr device_heap::reserve(std::size_t bytes, std::size_t alignment) {
   return at;
 }
 
-// Pages of a dead slab lose their content but stay readable, so that a host implementation of a kernel that follows a stale
-// pointer inside a structure does not crash the program.
+// Pages of a dead slab lose their content but stay readable, so that a host implementation of a kernel that follows a
+// stale pointer inside a structure does not crash the program.
 void device_heap::release(CUdeviceptr address) {
   auto next = ranges_.upper_bound(address);
   if (next == ranges_.begin()) return;

@@ -1,6 +1,7 @@
-// Device memory, as real memory of this process at addresses of a region of its own, and the map of all memory the driver knows.
-// Small allocations share slabs of 2 MiB, first fit, as on the measured driver: a freed address comes back with the next
-// allocation of its size, and an address stops being accessible only when nothing live is left in its slab.
+// Device memory, as real memory of this process at addresses of a region of its own, and the map of all memory the
+// driver knows. Small allocations share slabs of 2 MiB, first fit, as on the measured driver: a freed address comes
+// back with the next allocation of its size, and an address stops being accessible only when nothing live is left in
+// its slab.
 #pragma once
 
 #include "sim/cuda_api.h"
@@ -24,8 +25,8 @@ class device_heap {
   CUdeviceptr reserve(std::size_t bytes, std::size_t alignment);
 
   bool contains(CUdeviceptr address) const { return address - base_ < size_; }
-  // False: an address of this device with nothing live in its slab, an access would fault. Reserved ranges are not accessible;
-  // what is mapped into them the memory map knows.
+  // False: an address of this device with nothing live in its slab, an access would fault. Reserved ranges are not
+  // accessible; what is mapped into them the memory map knows.
   bool accessible(CUdeviceptr address, std::size_t bytes) const;
 
   std::size_t used() const { return used_; }

@@ -1,4 +1,5 @@
-// Device code as far as the simulation needs it: names, parameter layouts and variables of a cubin, a fatbin or PTX text.
+// Device code as far as the simulation needs it: names, parameter layouts and variables of a cubin, a fatbin or PTX
+// text.
 #pragma once
 
 #include "sim/operation.h"
@@ -30,7 +31,8 @@ struct image_result {
   CUresult error = CUDA_SUCCESS;
 };
 
-// What a pointer of the program points to, as cuModuleLoadData takes it. Its size is in its own headers (PTX: a terminating 0).
+// What a pointer of the program points to, as cuModuleLoadData takes it. Its size is in its own headers (PTX: a
+// terminating 0).
 image_result load_image(const void* data);
 image_result load_image_file(const char* path);
 

@@ -33,7 +33,8 @@ CUmemoryPool new_default_pool(device& owner) {
   pool->is_default = true;
   pool->properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
   pool->properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, owner.ordinal};
-  for (int reuse = CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES; reuse <= CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES; ++reuse)
+  for (int reuse = CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES;
+       reuse <= CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES; ++reuse)
     pool->attributes[static_cast<std::size_t>(reuse)] = 1;
   return pool;
 }

@@ -22,7 +22,8 @@ std::shared_ptr<const arguments> copy_values(const kernel_info& info, void** eac
     const void* buffer = nullptr;
     std::size_t bytes = info.parameter_bytes;
     for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
-      if (extra[0] == CU_LAUNCH_PARAM_BUFFER_POINTER) buffer = extra[1];
+      if (extra[0] == CU_LAUNCH_PARAM_BUFFER_POINTER)
+        buffer = extra[1];
       else if (extra[0] == CU_LAUNCH_PARAM_BUFFER_SIZE)
         bytes = *static_cast<const std::size_t*>(extra[1]);
     }
@@ -36,10 +37,12 @@ std::shared_ptr<const arguments> copy_values(const kernel_info& info, void** eac
 }
 
 CUresult check_shape(const CUDA_KERNEL_NODE_PARAMS& d, const kernel_info& info, unsigned allowed_shared) {
-  if (!d.gridDimX || !d.gridDimY || !d.gridDimZ || !d.blockDimX || !d.blockDimY || !d.blockDimZ) return CUDA_ERROR_INVALID_VALUE;
+  if (!d.gridDimX || !d.gridDimY || !d.gridDimZ || !d.blockDimX || !d.blockDimY || !d.blockDimZ)
+    return CUDA_ERROR_INVALID_VALUE;
   if (d.gridDimX > 2147483647u || d.gridDimY > 65535 || d.gridDimZ > 65535) return CUDA_ERROR_INVALID_VALUE;
   if (d.blockDimX > 1024 || d.blockDimY > 1024 || d.blockDimZ > 64) return CUDA_ERROR_INVALID_VALUE;
-  if (std::uint64_t{d.blockDimX} * d.blockDimY * d.blockDimZ > static_cast<unsigned>(info.max_threads)) return CUDA_ERROR_INVALID_VALUE;
+  if (std::uint64_t{d.blockDimX} * d.blockDimY * d.blockDimZ > static_cast<unsigned>(info.max_threads))
+    return CUDA_ERROR_INVALID_VALUE;
   return d.sharedMemBytes > allowed_shared ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
@@ -91,7 +94,8 @@ CUDA_KERNEL_NODE_PARAMS describe(const kernel_call& call) {
 
 namespace {
 
-CUDA_KERNEL_NODE_PARAMS description(CUfunction function, extent grid, extent block, unsigned shared, void** values, void** extra) {
+CUDA_KERNEL_NODE_PARAMS description(CUfunction function, extent grid, extent block, unsigned shared, void** values,
+                                    void** extra) {
   CUDA_KERNEL_NODE_PARAMS d{};
   d.func = function;
   d.gridDimX = grid.x, d.gridDimY = grid.y, d.gridDimZ = grid.z;
@@ -115,18 +119,20 @@ void allow_overlap(CUstream stream) {
 
 namespace api {
 
-CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
-                        CUstream stream, void** values, void** extra) {
+CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                        unsigned bz, unsigned shared, CUstream stream, void** values, void** extra) {
   kernel_call call;
-  if (CUresult r = make_kernel_call(description(function, {gx, gy, gz}, {bx, by, bz}, shared, values, extra), stream->context, call))
+  if (CUresult r = make_kernel_call(description(function, {gx, gy, gz}, {bx, by, bz}, shared, values, extra),
+                                    stream->context, call))
     return r;
   return submit(stream, std::move(call));
 }
 
-CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                                   unsigned shared, CUstream stream, void** values) {
+CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                                   unsigned bz, unsigned shared, CUstream stream, void** values) {
   kernel_call call;
-  if (CUresult r = make_kernel_call(description(function, {gx, gy, gz}, {bx, by, bz}, shared, values, nullptr), stream->context, call))
+  if (CUresult r = make_kernel_call(description(function, {gx, gy, gz}, {bx, by, bz}, shared, values, nullptr),
+                                    stream->context, call))
     return r;
   call.cooperative = true;
   CUlaunchAttribute cooperative{};
@@ -139,8 +145,9 @@ CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned gx, unsigned gy
 CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** values, void** extra) {
   CUstream stream = stream_of(config->hStream);
   kernel_call call;
-  const auto d = description(function, {config->gridDimX, config->gridDimY, config->gridDimZ},
-                             {config->blockDimX, config->blockDimY, config->blockDimZ}, config->sharedMemBytes, values, extra);
+  const auto d =
+      description(function, {config->gridDimX, config->gridDimY, config->gridDimZ},
+                  {config->blockDimX, config->blockDimY, config->blockDimZ}, config->sharedMemBytes, values, extra);
   if (CUresult r = make_kernel_call(d, stream->context, call)) return r;
   call.attributes.assign(config->attrs, config->attrs + config->numAttrs);
   for (const auto& a : call.attributes) {

@@ -51,10 +51,13 @@ void release_allocation(const allocation& a) {
     if (device* owner = device_of(a.device)) owner->heap.release(base);
     break;
   case memory_kind::managed:
-  case memory_kind::host: unmap_pages(reinterpret_cast<void*>(base), a.bytes); break;
+  case memory_kind::host:
+    unmap_pages(reinterpret_cast<void*>(base), a.bytes);
+    break;
   case memory_kind::registered:
   case memory_kind::graph:
-  case memory_kind::mapped: break; // not ours to give back
+  case memory_kind::mapped:
+    break; // not ours to give back
   }
   state().memory.remove(base);
 }
@@ -82,7 +85,8 @@ void set_allocated(graph_block& block, bool allocated) {
   block.allocated = allocated;
   if (allocation* a = state().memory.at(block.address)) a->mapped = allocated;
   device& owner = *device_of(block.device);
-  if (allocated) owner.graph_used += block.bytes;
+  if (allocated)
+    owner.graph_used += block.bytes;
   else
     owner.graph_used -= block.bytes;
   owner.graph_used_high = std::max(owner.graph_used_high, owner.graph_used);

@@ -20,7 +20,8 @@ CUresult free_host(void* p, memory_kind kind, CUresult if_missing) {
   return CUDA_SUCCESS;
 }
 
-template <class T> CUresult store(void* data, T value) {
+template <class T>
+CUresult store(void* data, T value) {
   std::memcpy(data, &value, sizeof value);
   return CUDA_SUCCESS;
 }
@@ -28,32 +29,49 @@ template <class T> CUresult store(void* data, T value) {
 // One attribute of a pointer that the driver knows.
 CUresult attribute_of(const allocation& a, CUpointer_attribute which, CUdeviceptr address, void* data) {
   switch (which) {
-  case CU_POINTER_ATTRIBUTE_CONTEXT: return store(data, a.context);
-  case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: return store(data, is_device_kind(a.kind) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST);
-  case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: return store(data, address);
+  case CU_POINTER_ATTRIBUTE_CONTEXT:
+    return store(data, a.context);
+  case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+    return store(data, is_device_kind(a.kind) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST);
+  case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+    return store(data, address);
   case CU_POINTER_ATTRIBUTE_HOST_POINTER:
     if (a.kind != memory_kind::host && a.kind != memory_kind::registered && a.kind != memory_kind::managed)
       return CUDA_ERROR_INVALID_VALUE;
     return store(data, pointer(address));
-  case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: return store(data, 0u);
-  case CU_POINTER_ATTRIBUTE_BUFFER_ID: return store(data, static_cast<unsigned long long>(a.id));
-  case CU_POINTER_ATTRIBUTE_IS_MANAGED: return store(data, a.kind == memory_kind::managed);
-  case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return store(data, a.device);
-  case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: return store(data, a.kind == memory_kind::device ? 1 : 0);
-  case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: return store(data, pointer(a.base));
-  case CU_POINTER_ATTRIBUTE_RANGE_SIZE: return store(data, a.bytes);
-  case CU_POINTER_ATTRIBUTE_MAPPED: return store(data, a.mapped);
-  case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: return store(data, cuuint64_t{0});
-  case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: return store(data, 0);
-  case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: return store(data, CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE);
-  case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: return store(data, a.pool);
-  default: return CUDA_ERROR_INVALID_VALUE;
+  case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+    return store(data, 0u);
+  case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+    return store(data, static_cast<unsigned long long>(a.id));
+  case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+    return store(data, a.kind == memory_kind::managed);
+  case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+    return store(data, a.device);
+  case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+    return store(data, a.kind == memory_kind::device ? 1 : 0);
+  case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+    return store(data, pointer(a.base));
+  case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+    return store(data, a.bytes);
+  case CU_POINTER_ATTRIBUTE_MAPPED:
+    return store(data, a.mapped);
+  case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+    return store(data, cuuint64_t{0});
+  case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+    return store(data, 0);
+  case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+    return store(data, CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE);
+  case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+    return store(data, a.pool);
+  default:
+    return CUDA_ERROR_INVALID_VALUE;
   }
 }
 
 // What cuPointerGetAttributes answers for memory the driver does not know.
 void store_unknown(CUpointer_attribute which, void* data) {
-  if (which == CU_POINTER_ATTRIBUTE_MEMORY_TYPE) store(data, 0);
+  if (which == CU_POINTER_ATTRIBUTE_MEMORY_TYPE)
+    store(data, 0);
   else if (which == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)
     store(data, -2);
   else if (which == CU_POINTER_ATTRIBUTE_IS_MANAGED || which == CU_POINTER_ATTRIBUTE_MAPPED)
@@ -89,7 +107,8 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr* result, size_t* pitch, size_t width, si
 }
 
 CUresult cuMemAllocManaged(CUdeviceptr* result, size_t bytes, unsigned flags) {
-  if (!result || bytes == 0 || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST)) return CUDA_ERROR_INVALID_VALUE;
+  if (!result || bytes == 0 || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
+    return CUDA_ERROR_INVALID_VALUE;
   return allocate_pages(current_context(), bytes, memory_kind::managed, flags, result);
 }
 
@@ -101,7 +120,8 @@ CUresult cuMemFree_v2(CUdeviceptr address) {
     return CUDA_SUCCESS;
   }
   const allocation* a = state().memory.at(address);
-  const bool own = a && (a->kind == memory_kind::device || a->kind == memory_kind::managed || a->kind == memory_kind::pool);
+  const bool own =
+      a && (a->kind == memory_kind::device || a->kind == memory_kind::managed || a->kind == memory_kind::pool);
   if (!own) return CUDA_ERROR_INVALID_VALUE;
   release_allocation(*a);
   return CUDA_SUCCESS;

@@ -6,7 +6,8 @@
 namespace capturesan::sim {
 namespace {
 
-CUDA_MEMSET_NODE_PARAMS fill(CUdeviceptr to, std::size_t pitch, unsigned value, unsigned element, std::size_t width, std::size_t height) {
+CUDA_MEMSET_NODE_PARAMS fill(CUdeviceptr to, std::size_t pitch, unsigned value, unsigned element, std::size_t width,
+                             std::size_t height) {
   return {to, height == 1 ? width * element : pitch, value, element, width, height};
 }
 
@@ -31,7 +32,8 @@ CUresult fill_now(const CUDA_MEMSET_NODE_PARAMS& shape) {
 CUresult operate(CUstream stream, const CUstreamBatchMemOpParams* list, unsigned count, unsigned flags) {
   if (!list || count == 0) return CUDA_ERROR_INVALID_VALUE;
   for (unsigned i = 0; i < count; ++i) {
-    const bool touches = list[i].operation <= CU_STREAM_MEM_OP_WRITE_VALUE_64 && list[i].operation != CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES;
+    const bool touches = list[i].operation <= CU_STREAM_MEM_OP_WRITE_VALUE_64 &&
+                         list[i].operation != CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES;
     if (touches && !state().memory.covers(list[i].waitValue.address, 4)) return CUDA_ERROR_INVALID_VALUE;
   }
   memory_ops ops;
@@ -41,7 +43,8 @@ CUresult operate(CUstream stream, const CUstreamBatchMemOpParams* list, unsigned
   return submit(stream, std::move(ops));
 }
 
-CUresult write_value(CUstream stream, CUstreamBatchMemOpType type, CUdeviceptr address, cuuint64_t value, unsigned flags) {
+CUresult write_value(CUstream stream, CUstreamBatchMemOpType type, CUdeviceptr address, cuuint64_t value,
+                     unsigned flags) {
   CUstreamBatchMemOpParams op{};
   op.writeValue.operation = type;
   op.writeValue.address = address;
@@ -50,7 +53,8 @@ CUresult write_value(CUstream stream, CUstreamBatchMemOpType type, CUdeviceptr a
   return operate(stream, &op, 1, 0);
 }
 
-CUresult wait_value(CUstream stream, CUstreamBatchMemOpType type, CUdeviceptr address, cuuint64_t value, unsigned flags) {
+CUresult wait_value(CUstream stream, CUstreamBatchMemOpType type, CUdeviceptr address, cuuint64_t value,
+                    unsigned flags) {
   CUstreamBatchMemOpParams op{};
   op.waitValue.operation = type;
   op.waitValue.address = address;
@@ -66,15 +70,25 @@ namespace api {
 CUresult cuMemsetD8_v2(CUdeviceptr to, unsigned char v, size_t n) { return fill_now(fill(to, 0, v, 1, n, 1)); }
 CUresult cuMemsetD16_v2(CUdeviceptr to, unsigned short v, size_t n) { return fill_now(fill(to, 0, v, 2, n, 1)); }
 CUresult cuMemsetD32_v2(CUdeviceptr to, unsigned v, size_t n) { return fill_now(fill(to, 0, v, 4, n, 1)); }
-CUresult cuMemsetD2D8_v2(CUdeviceptr to, size_t pitch, unsigned char v, size_t w, size_t h) { return fill_now(fill(to, pitch, v, 1, w, h)); }
+CUresult cuMemsetD2D8_v2(CUdeviceptr to, size_t pitch, unsigned char v, size_t w, size_t h) {
+  return fill_now(fill(to, pitch, v, 1, w, h));
+}
 CUresult cuMemsetD2D16_v2(CUdeviceptr to, size_t pitch, unsigned short v, size_t w, size_t h) {
   return fill_now(fill(to, pitch, v, 2, w, h));
 }
-CUresult cuMemsetD2D32_v2(CUdeviceptr to, size_t pitch, unsigned v, size_t w, size_t h) { return fill_now(fill(to, pitch, v, 4, w, h)); }
+CUresult cuMemsetD2D32_v2(CUdeviceptr to, size_t pitch, unsigned v, size_t w, size_t h) {
+  return fill_now(fill(to, pitch, v, 4, w, h));
+}
 
-CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char v, size_t n, CUstream s) { return fill_on(s, fill(to, 0, v, 1, n, 1)); }
-CUresult cuMemsetD16Async(CUdeviceptr to, unsigned short v, size_t n, CUstream s) { return fill_on(s, fill(to, 0, v, 2, n, 1)); }
-CUresult cuMemsetD32Async(CUdeviceptr to, unsigned v, size_t n, CUstream s) { return fill_on(s, fill(to, 0, v, 4, n, 1)); }
+CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char v, size_t n, CUstream s) {
+  return fill_on(s, fill(to, 0, v, 1, n, 1));
+}
+CUresult cuMemsetD16Async(CUdeviceptr to, unsigned short v, size_t n, CUstream s) {
+  return fill_on(s, fill(to, 0, v, 2, n, 1));
+}
+CUresult cuMemsetD32Async(CUdeviceptr to, unsigned v, size_t n, CUstream s) {
+  return fill_on(s, fill(to, 0, v, 4, n, 1));
+}
 CUresult cuMemsetD2D8Async(CUdeviceptr to, size_t pitch, unsigned char v, size_t w, size_t h, CUstream s) {
   return fill_on(s, fill(to, pitch, v, 1, w, h));
 }

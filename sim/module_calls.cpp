@@ -18,7 +18,8 @@ CUresult new_module(CUcontext context, std::shared_ptr<const image> loaded, CUmo
       return r;
     }
     std::memset(reinterpret_cast<void*>(at), 0, variable.bytes);
-    if (!variable.initial.empty()) std::memcpy(reinterpret_cast<void*>(at), variable.initial.data(), variable.initial.size());
+    if (!variable.initial.empty())
+      std::memcpy(reinterpret_cast<void*>(at), variable.initial.data(), variable.initial.size());
     module->globals.emplace(variable.name, at);
   }
   *result = module;
@@ -144,12 +145,14 @@ CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuLibraryLoadData(CUlibrary* result, const void* data, CUjit_option*, void**, unsigned, CUlibraryOption*, void**, unsigned) {
+CUresult cuLibraryLoadData(CUlibrary* result, const void* data, CUjit_option*, void**, unsigned, CUlibraryOption*,
+                           void**, unsigned) {
   if (!result || !data) return CUDA_ERROR_INVALID_VALUE;
   return load_library(result, load_image(data));
 }
 
-CUresult cuLibraryLoadFromFile(CUlibrary* result, const char* path, CUjit_option*, void**, unsigned, CUlibraryOption*, void**, unsigned) {
+CUresult cuLibraryLoadFromFile(CUlibrary* result, const char* path, CUjit_option*, void**, unsigned, CUlibraryOption*,
+                               void**, unsigned) {
   if (!result || !path) return CUDA_ERROR_INVALID_VALUE;
   return load_library(result, load_image_file(path));
 }

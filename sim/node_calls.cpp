@@ -12,7 +12,8 @@
 namespace capturesan::sim {
 namespace {
 
-CUresult add(CUgraphNode* result, CUgraph graph, const CUgraphNode* before, const CUgraphEdgeData* data, std::size_t count, operation work) {
+CUresult add(CUgraphNode* result, CUgraph graph, const CUgraphNode* before, const CUgraphEdgeData* data,
+             std::size_t count, operation work) {
   if (!result || (count && !before)) return CUDA_ERROR_INVALID_VALUE;
   std::vector<dependency> list;
   for (std::size_t i = 0; i < count; ++i) {
@@ -26,14 +27,16 @@ CUresult add(CUgraphNode* result, CUgraph graph, const CUgraphNode* before, cons
 }
 
 template <class Params>
-CUresult add_made(CUgraphNode* result, CUgraph graph, const CUgraphNode* before, std::size_t count, const Params* params, CUcontext context) {
+CUresult add_made(CUgraphNode* result, CUgraph graph, const CUgraphNode* before, std::size_t count,
+                  const Params* params, CUcontext context) {
   if (!params) return CUDA_ERROR_INVALID_VALUE;
   operation work;
   if (CUresult r = make_work(*params, context, work)) return r;
   return add(result, graph, before, nullptr, count, std::move(work));
 }
 
-template <class Params> CUresult set_made(CUgraphNode node, const Params* params) {
+template <class Params>
+CUresult set_made(CUgraphNode node, const Params* params) {
   if (!params) return CUDA_ERROR_INVALID_VALUE;
   operation work = node->work;
   if (CUresult r = make_work(*params, context_of(node->work), work)) return r;
@@ -43,7 +46,8 @@ template <class Params> CUresult set_made(CUgraphNode node, const Params* params
 }
 
 // What the node does, if it is of that kind; the body then fills the program's structure.
-template <class Call, class Out, class F> CUresult read(CUgraphNode node, Out* out, F&& fill) {
+template <class Call, class Out, class F>
+CUresult read(CUgraphNode node, Out* out, F&& fill) {
   const auto* call = std::get_if<Call>(&node->work);
   if (!call || !out) return CUDA_ERROR_INVALID_VALUE;
   fill(*call);
@@ -65,7 +69,8 @@ CUresult make_child(CUgraph graph, CUgraphChildGraphNodeOwnership ownership, ope
   return CUDA_SUCCESS;
 }
 
-template <class Params> CUresult make_allocation(Params& params, operation& work) {
+template <class Params>
+CUresult make_allocation(Params& params, operation& work) {
   device* owner = device_of(params.poolProps.location.id);
   const bool valid = params.bytesize && owner && params.poolProps.location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
                      params.poolProps.allocType == CU_MEM_ALLOCATION_TYPE_PINNED;
@@ -81,8 +86,8 @@ template <class Params> CUresult make_allocation(Params& params, operation& work
   return CUDA_SUCCESS;
 }
 
-CUresult make_conditional(CUDA_CONDITIONAL_NODE_PARAMS& params, CUgraphNode* result, CUgraph graph, const CUgraphNode* before,
-                          const CUgraphEdgeData* data, std::size_t count) {
+CUresult make_conditional(CUDA_CONDITIONAL_NODE_PARAMS& params, CUgraphNode* result, CUgraph graph,
+                          const CUgraphNode* before, const CUgraphEdgeData* data, std::size_t count) {
   const unsigned most = params.type == CU_GRAPH_COND_TYPE_WHILE ? 1 : params.type == CU_GRAPH_COND_TYPE_IF ? 2 : 1024;
   if (!is_condition(params.handle) || params.size == 0 || params.size > most) return CUDA_ERROR_INVALID_VALUE;
   conditional_call call;
@@ -98,20 +103,26 @@ CUresult make_conditional(CUDA_CONDITIONAL_NODE_PARAMS& params, CUgraphNode* res
   return CUDA_SUCCESS;
 }
 
-CUresult add_any(CUgraphNode* result, CUgraph graph, const CUgraphNode* before, const CUgraphEdgeData* data, std::size_t count,
-                 CUgraphNodeParams* params) {
+CUresult add_any(CUgraphNode* result, CUgraph graph, const CUgraphNode* before, const CUgraphEdgeData* data,
+                 std::size_t count, CUgraphNodeParams* params) {
   if (!params || !result) return CUDA_ERROR_INVALID_VALUE;
   operation work;
   CUresult made = CUDA_SUCCESS;
   switch (params->type) {
-  case CU_GRAPH_NODE_TYPE_CONDITIONAL: return make_conditional(params->conditional, result, graph, before, data, count);
-  case CU_GRAPH_NODE_TYPE_GRAPH: made = make_child(params->graph.graph, params->graph.ownership, work); break;
-  case CU_GRAPH_NODE_TYPE_MEM_ALLOC: made = make_allocation(params->alloc, work); break;
+  case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+    return make_conditional(params->conditional, result, graph, before, data, count);
+  case CU_GRAPH_NODE_TYPE_GRAPH:
+    made = make_child(params->graph.graph, params->graph.ownership, work);
+    break;
+  case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+    made = make_allocation(params->alloc, work);
+    break;
   case CU_GRAPH_NODE_TYPE_MEM_FREE:
     if (!find_graph_block(params->free.dptr)) return CUDA_ERROR_INVALID_VALUE;
     work = free_call{params->free.dptr};
     break;
-  default: made = make_work(*params, nullptr, work);
+  default:
+    made = make_work(*params, nullptr, work);
   }
   if (made) return made;
   return add(result, graph, before, data, count, std::move(work));
@@ -121,11 +132,12 @@ CUresult add_any(CUgraphNode* result, CUgraph graph, const CUgraphNode* before, 
 
 namespace api {
 
-CUresult cuGraphAddNode_v2(CUgraphNode* result, CUgraph graph, const CUgraphNode* before, const CUgraphEdgeData* data, size_t count,
-                           CUgraphNodeParams* params) {
+CUresult cuGraphAddNode_v2(CUgraphNode* result, CUgraph graph, const CUgraphNode* before, const CUgraphEdgeData* data,
+                           size_t count, CUgraphNodeParams* params) {
   return add_any(result, graph, before, data, count, params);
 }
-CUresult cuGraphAddNode(CUgraphNode* result, CUgraph graph, const CUgraphNode* before, size_t count, CUgraphNodeParams* params) {
+CUresult cuGraphAddNode(CUgraphNode* result, CUgraph graph, const CUgraphNode* before, size_t count,
+                        CUgraphNodeParams* params) {
   return add_any(result, graph, before, nullptr, count, params);
 }
 CUresult cuGraphNodeSetParams(CUgraphNode node, CUgraphNodeParams* params) { return set_made(node, params); }
@@ -152,8 +164,12 @@ CUresult cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS_v1
             d.blockDimY, d.blockDimZ, d.sharedMemBytes, d.kernelParams, d.extra};
   });
 }
-CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS* params) { return set_made(node, params); }
-CUresult cuGraphKernelNodeSetParams(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1* params) { return set_made(node, params); }
+CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS* params) {
+  return set_made(node, params);
+}
+CUresult cuGraphKernelNodeSetParams(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1* params) {
+  return set_made(node, params);
+}
 
 CUresult cuGraphKernelNodeGetAttribute(CUgraphNode node, CUkernelNodeAttrID id, CUkernelNodeAttrValue* out) {
   return read<kernel_call>(node, out, [&](const kernel_call& call) {
@@ -182,8 +198,8 @@ CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode to, CUgraphNode from) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuGraphAddMemcpyNode(CUgraphNode* result, CUgraph graph, const CUgraphNode* before, size_t count, const CUDA_MEMCPY3D* params,
-                              CUcontext context) {
+CUresult cuGraphAddMemcpyNode(CUgraphNode* result, CUgraph graph, const CUgraphNode* before, size_t count,
+                              const CUDA_MEMCPY3D* params, CUcontext context) {
   return add_made(result, graph, before, count, params, context);
 }
 CUresult cuGraphMemcpyNodeGetParams(CUgraphNode node, CUDA_MEMCPY3D* out) {
@@ -198,17 +214,23 @@ CUresult cuGraphAddMemsetNode(CUgraphNode* result, CUgraph graph, const CUgraphN
 CUresult cuGraphMemsetNodeGetParams(CUgraphNode node, CUDA_MEMSET_NODE_PARAMS* out) {
   return read<fill_call>(node, out, [&](const fill_call& call) { *out = call.shape; });
 }
-CUresult cuGraphMemsetNodeSetParams(CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS* params) { return set_made(node, params); }
+CUresult cuGraphMemsetNodeSetParams(CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS* params) {
+  return set_made(node, params);
+}
 
-CUresult cuGraphAddHostNode(CUgraphNode* result, CUgraph graph, const CUgraphNode* before, size_t count, const CUDA_HOST_NODE_PARAMS* params) {
+CUresult cuGraphAddHostNode(CUgraphNode* result, CUgraph graph, const CUgraphNode* before, size_t count,
+                            const CUDA_HOST_NODE_PARAMS* params) {
   return add_made(result, graph, before, count, params, nullptr);
 }
 CUresult cuGraphHostNodeGetParams(CUgraphNode node, CUDA_HOST_NODE_PARAMS* out) {
   return read<host_call>(node, out, [&](const host_call& call) { *out = {call.function, call.user_data}; });
 }
-CUresult cuGraphHostNodeSetParams(CUgraphNode node, const CUDA_HOST_NODE_PARAMS* params) { return set_made(node, params); }
+CUresult cuGraphHostNodeSetParams(CUgraphNode node, const CUDA_HOST_NODE_PARAMS* params) {
+  return set_made(node, params);
+}
 
-CUresult cuGraphAddChildGraphNode(CUgraphNode* result, CUgraph graph, const CUgraphNode* before, size_t count, CUgraph child) {
+CUresult cuGraphAddChildGraphNode(CUgraphNode* result, CUgraph graph, const CUgraphNode* before, size_t count,
+                                  CUgraph child) {
   operation work;
   if (CUresult r = make_child(child, CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE, work)) return r;
   return add(result, graph, before, nullptr, count, std::move(work));
@@ -217,7 +239,8 @@ CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode node, CUgraph* out) {
   return read<child_call>(node, out, [&](const child_call& call) { *out = call.graph; });
 }
 
-CUresult cuGraphAddEventRecordNode(CUgraphNode* result, CUgraph graph, const CUgraphNode* before, size_t count, CUevent event) {
+CUresult cuGraphAddEventRecordNode(CUgraphNode* result, CUgraph graph, const CUgraphNode* before, size_t count,
+                                   CUevent event) {
   return add(result, graph, before, nullptr, count, record_call{event});
 }
 CUresult cuGraphEventRecordNodeGetEvent(CUgraphNode node, CUevent* out) {
@@ -228,7 +251,8 @@ CUresult cuGraphEventRecordNodeSetEvent(CUgraphNode node, CUevent event) {
   node->work = record_call{event};
   return CUDA_SUCCESS;
 }
-CUresult cuGraphAddEventWaitNode(CUgraphNode* result, CUgraph graph, const CUgraphNode* before, size_t count, CUevent event) {
+CUresult cuGraphAddEventWaitNode(CUgraphNode* result, CUgraph graph, const CUgraphNode* before, size_t count,
+                                 CUevent event) {
   return add(result, graph, before, nullptr, count, wait_call{event});
 }
 CUresult cuGraphEventWaitNodeGetEvent(CUgraphNode node, CUevent* out) {
@@ -250,7 +274,8 @@ CUresult cuGraphAddMemAllocNode(CUgraphNode* result, CUgraph graph, const CUgrap
 CUresult cuGraphMemAllocNodeGetParams(CUgraphNode node, CUDA_MEM_ALLOC_NODE_PARAMS* out) {
   return read<alloc_call>(node, out, [&](const alloc_call& call) { *out = call.shape; });
 }
-CUresult cuGraphAddMemFreeNode(CUgraphNode* result, CUgraph graph, const CUgraphNode* before, size_t count, CUdeviceptr address) {
+CUresult cuGraphAddMemFreeNode(CUgraphNode* result, CUgraph graph, const CUgraphNode* before, size_t count,
+                               CUdeviceptr address) {
   if (!find_graph_block(address)) return CUDA_ERROR_INVALID_VALUE;
   return add(result, graph, before, nullptr, count, free_call{address});
 }
@@ -264,12 +289,16 @@ CUresult cuGraphAddBatchMemOpNode(CUgraphNode* result, CUgraph graph, const CUgr
 }
 CUresult cuGraphBatchMemOpNodeGetParams(CUgraphNode node, CUDA_BATCH_MEM_OP_NODE_PARAMS* out) {
   return read<memory_ops>(node, out, [&](const memory_ops& ops) {
-    *out = {ops.context, static_cast<unsigned>(ops.list.size()), const_cast<CUstreamBatchMemOpParams*>(ops.list.data()), ops.flags};
+    *out = {ops.context, static_cast<unsigned>(ops.list.size()), const_cast<CUstreamBatchMemOpParams*>(ops.list.data()),
+            ops.flags};
   });
 }
-CUresult cuGraphBatchMemOpNodeSetParams(CUgraphNode node, const CUDA_BATCH_MEM_OP_NODE_PARAMS* params) { return set_made(node, params); }
+CUresult cuGraphBatchMemOpNodeSetParams(CUgraphNode node, const CUDA_BATCH_MEM_OP_NODE_PARAMS* params) {
+  return set_made(node, params);
+}
 
-CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle* result, CUgraph graph, CUcontext, unsigned value, unsigned flags) {
+CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle* result, CUgraph graph, CUcontext, unsigned value,
+                                        unsigned flags) {
   if (!result || flags & ~static_cast<unsigned>(CU_GRAPH_COND_ASSIGN_DEFAULT)) return CUDA_ERROR_INVALID_VALUE;
   *result = new_condition(graph, value, flags & CU_GRAPH_COND_ASSIGN_DEFAULT);
   return CUDA_SUCCESS;

@@ -14,7 +14,8 @@ CUcontext or_current(CUcontext context) { return context ? context : current_con
 } // namespace
 
 CUresult make_work(const CUDA_KERNEL_NODE_PARAMS& params, CUcontext context, operation& work) {
-  if (is_live(params.func)) context = params.func->module->context;
+  if (is_live(params.func))
+    context = params.func->module->context;
   else if (params.ctx)
     context = params.ctx;
   kernel_call call;
@@ -44,7 +45,8 @@ CUresult make_work(const CUDA_MEMCPY3D& params, CUcontext context, operation& wo
 
 CUresult make_work(const CUDA_MEMSET_NODE_PARAMS& params, CUcontext context, operation& work) {
   const auto element = params.elementSize;
-  if ((element != 1 && element != 2 && element != 4) || !params.dst || !params.width || !params.height) return CUDA_ERROR_INVALID_VALUE;
+  if ((element != 1 && element != 2 && element != 4) || !params.dst || !params.width || !params.height)
+    return CUDA_ERROR_INVALID_VALUE;
   work = fill_call{params, or_current(context)};
   return CUDA_SUCCESS;
 }
@@ -71,18 +73,22 @@ CUresult make_work(const CUgraphNodeParams& params, CUcontext context, operation
     CUDA_KERNEL_NODE_PARAMS kernel{};
     static_assert(sizeof kernel == sizeof params.kernel);
     kernel.func = params.kernel.func, kernel.kern = params.kernel.kern, kernel.ctx = params.kernel.ctx;
-    kernel.gridDimX = params.kernel.gridDimX, kernel.gridDimY = params.kernel.gridDimY, kernel.gridDimZ = params.kernel.gridDimZ;
-    kernel.blockDimX = params.kernel.blockDimX, kernel.blockDimY = params.kernel.blockDimY, kernel.blockDimZ = params.kernel.blockDimZ;
+    kernel.gridDimX = params.kernel.gridDimX, kernel.gridDimY = params.kernel.gridDimY,
+    kernel.gridDimZ = params.kernel.gridDimZ;
+    kernel.blockDimX = params.kernel.blockDimX, kernel.blockDimY = params.kernel.blockDimY,
+    kernel.blockDimZ = params.kernel.blockDimZ;
     kernel.sharedMemBytes = params.kernel.sharedMemBytes;
     kernel.kernelParams = params.kernel.kernelParams, kernel.extra = params.kernel.extra;
     return make_work(kernel, context, work);
   }
-  case CU_GRAPH_NODE_TYPE_MEMCPY: return make_work(params.memcpy.copyParams, params.memcpy.copyCtx, work);
+  case CU_GRAPH_NODE_TYPE_MEMCPY:
+    return make_work(params.memcpy.copyParams, params.memcpy.copyCtx, work);
   case CU_GRAPH_NODE_TYPE_MEMSET: {
     const auto& m = params.memset;
     return make_work(CUDA_MEMSET_NODE_PARAMS{m.dst, m.pitch, m.value, m.elementSize, m.width, m.height}, m.ctx, work);
   }
-  case CU_GRAPH_NODE_TYPE_HOST: return make_work(CUDA_HOST_NODE_PARAMS{params.host.fn, params.host.userData}, context, work);
+  case CU_GRAPH_NODE_TYPE_HOST:
+    return make_work(CUDA_HOST_NODE_PARAMS{params.host.fn, params.host.userData}, context, work);
   case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
     if (!is_live(params.eventRecord.event)) return CUDA_ERROR_INVALID_VALUE;
     work = record_call{params.eventRecord.event};
@@ -95,15 +101,19 @@ CUresult make_work(const CUgraphNodeParams& params, CUcontext context, operation
     const auto& m = params.memOp;
     return make_work(CUDA_BATCH_MEM_OP_NODE_PARAMS{m.ctx, m.count, m.paramArray, m.flags}, context, work);
   }
-  case CU_GRAPH_NODE_TYPE_EMPTY: work = empty_call{}; return CUDA_SUCCESS;
-  default: return CUDA_ERROR_NOT_SUPPORTED;
+  case CU_GRAPH_NODE_TYPE_EMPTY:
+    work = empty_call{};
+    return CUDA_SUCCESS;
+  default:
+    return CUDA_ERROR_NOT_SUPPORTED;
   }
 }
 
 CUcontext context_of(const operation& work) {
   return std::visit(
       [](const auto& call) -> CUcontext {
-        if constexpr (requires { call.context; }) return call.context;
+        if constexpr (requires { call.context; })
+          return call.context;
         else
           return nullptr;
       },

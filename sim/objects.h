@@ -1,5 +1,5 @@
-// The objects behind the driver's handles. cuda.h declares their types (`struct CUstream_st`) and leaves them open; here they are.
-// All of it is read and written with the driver's lock held (state.h).
+// The objects behind the driver's handles. cuda.h declares their types (`struct CUstream_st`) and leaves them open;
+// here they are. All of it is read and written with the driver's lock held (state.h).
 #pragma once
 
 #include "sim/cuda_api.h"

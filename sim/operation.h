@@ -115,8 +115,8 @@ struct conditional_call {
 
 struct empty_call {};
 
-using operation = std::variant<empty_call, kernel_call, copy_call, fill_call, host_call, child_call, record_call, wait_call,
-                               alloc_call, free_call, memory_ops, conditional_call>;
+using operation = std::variant<empty_call, kernel_call, copy_call, fill_call, host_call, child_call, record_call,
+                               wait_call, alloc_call, free_call, memory_ops, conditional_call>;
 
 // The type cuGraphNodeGetType answers for a node that holds this.
 CUgraphNodeType type_of(const operation& work);

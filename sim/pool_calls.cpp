@@ -1,4 +1,5 @@
-// Memory pools, and allocation in stream order. Work is done at once, so the order of the calls is the order of the stream.
+// Memory pools, and allocation in stream order. Work is done at once, so the order of the calls is the order of the
+// stream.
 #include "sim/api.h"
 #include "sim/capture.h"
 #include "sim/memory.h"
@@ -133,7 +134,9 @@ CUresult cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool pool, CUmemLo
   return CUDA_SUCCESS;
 }
 
-CUresult cuDeviceGraphMemTrim(CUdevice ordinal) { return device_of(ordinal) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE; }
+CUresult cuDeviceGraphMemTrim(CUdevice ordinal) {
+  return device_of(ordinal) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
 
 CUresult cuDeviceGetGraphMemAttribute(CUdevice ordinal, CUgraphMem_attribute which, void* value) {
   const device* owner = device_of(ordinal);

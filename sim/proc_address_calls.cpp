@@ -11,7 +11,8 @@ struct lookup {
   bool known = false; // the name exists, perhaps only in later versions
 };
 
-// Among the ABI names of a documented one, the newest that the version allows; the per-thread variant first if asked for.
+// Among the ABI names of a documented one, the newest that the version allows; the per-thread variant first if asked
+// for.
 lookup find(std::string_view api, int version, bool per_thread) {
   lookup found;
   bool best_per_thread = false;

@@ -8,7 +8,9 @@
 namespace capturesan::sim {
 namespace {
 
-bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$' || c == '%' || c == '.'; }
+bool is_word(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$' || c == '%' || c == '.';
+}
 
 // Words and single characters; comments are skipped.
 class ptx_tokens {
@@ -38,7 +40,8 @@ class ptx_tokens {
  private:
   void skip_blank() {
     while (!rest_.empty()) {
-      if (std::isspace(static_cast<unsigned char>(rest_[0]))) rest_.remove_prefix(1);
+      if (std::isspace(static_cast<unsigned char>(rest_[0])))
+        rest_.remove_prefix(1);
       else if (rest_.starts_with("//"))
         rest_.remove_prefix(std::min(rest_.find('\n'), rest_.size()));
       else if (rest_.starts_with("/*"))

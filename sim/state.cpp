@@ -42,7 +42,8 @@ CUstream new_stream(CUcontext context, CUstream_st::kind which, unsigned flags) 
   return stream;
 }
 
-template <class T> void destroy_of(CUcontext context) {
+template <class T>
+void destroy_of(CUcontext context) {
   std::vector<T*> doomed;
   for (const auto& [pointer, kind] : state().objects) {
     if (kind != kind_of<T>::value) continue;
@@ -74,7 +75,8 @@ CUcontext current_context() {
 
 device* device_of(CUdevice ordinal) {
   auto& all = state().devices;
-  return ordinal >= 0 && static_cast<std::size_t>(ordinal) < all.size() ? all[static_cast<std::size_t>(ordinal)].get() : nullptr;
+  return ordinal >= 0 && static_cast<std::size_t>(ordinal) < all.size() ? all[static_cast<std::size_t>(ordinal)].get()
+                                                                        : nullptr;
 }
 
 CUstream default_stream(bool per_thread) {
@@ -113,7 +115,8 @@ CUcontext new_context(device& owner, unsigned flags, bool primary) {
 void end_context(CUcontext context) {
   auto& all = state();
   while (true) { // captures of its streams end with it
-    auto open = std::find_if(all.captures.begin(), all.captures.end(), [&](const auto& c) { return c->context == context; });
+    auto open =
+        std::find_if(all.captures.begin(), all.captures.end(), [&](const auto& c) { return c->context == context; });
     if (open == all.captures.end()) break;
     leave_capture((*open)->origin);
   }

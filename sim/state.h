@@ -1,5 +1,5 @@
-// The state of the simulated driver: one per process, one lock. Every call holds the lock from entry to return (entry.h);
-// only the program's own functions (host nodes, host kernels, callbacks) run without it.
+// The state of the simulated driver: one per process, one lock. Every call holds the lock from entry to return
+// (entry.h); only the program's own functions (host nodes, host kernels, callbacks) run without it.
 #pragma once
 
 #include "sim/capture.h"
@@ -28,28 +28,76 @@ struct device {
 
 // Set once, from CAPTURESAN_SIM_... in the environment, by the first call.
 struct settings {
-  int devices = 1;    // CAPTURESAN_SIM_DEVICES
+  int devices = 1;     // CAPTURESAN_SIM_DEVICES
   bool strict = false; // CAPTURESAN_SIM_STRICT=1: any use of freed memory is an error
-  bool refuse = true; // CAPTURESAN_SIM_REFUSE=0: no call is refused because of a capture
+  bool refuse = true;  // CAPTURESAN_SIM_REFUSE=0: no call is refused because of a capture
 };
 
 enum class object_kind : std::uint8_t {
-  context, stream, event, module, function, library, kernel, graph, node, exec, pool, user_object
+  context,
+  stream,
+  event,
+  module,
+  function,
+  library,
+  kernel,
+  graph,
+  node,
+  exec,
+  pool,
+  user_object
 };
 
-template <class T> struct kind_of;
-template <> struct kind_of<CUctx_st> { static constexpr auto value = object_kind::context; };
-template <> struct kind_of<CUstream_st> { static constexpr auto value = object_kind::stream; };
-template <> struct kind_of<CUevent_st> { static constexpr auto value = object_kind::event; };
-template <> struct kind_of<CUmod_st> { static constexpr auto value = object_kind::module; };
-template <> struct kind_of<CUfunc_st> { static constexpr auto value = object_kind::function; };
-template <> struct kind_of<CUlib_st> { static constexpr auto value = object_kind::library; };
-template <> struct kind_of<CUkern_st> { static constexpr auto value = object_kind::kernel; };
-template <> struct kind_of<CUgraph_st> { static constexpr auto value = object_kind::graph; };
-template <> struct kind_of<CUgraphNode_st> { static constexpr auto value = object_kind::node; };
-template <> struct kind_of<CUgraphExec_st> { static constexpr auto value = object_kind::exec; };
-template <> struct kind_of<CUmemPoolHandle_st> { static constexpr auto value = object_kind::pool; };
-template <> struct kind_of<CUuserObject_st> { static constexpr auto value = object_kind::user_object; };
+template <class T>
+struct kind_of;
+template <>
+struct kind_of<CUctx_st> {
+  static constexpr auto value = object_kind::context;
+};
+template <>
+struct kind_of<CUstream_st> {
+  static constexpr auto value = object_kind::stream;
+};
+template <>
+struct kind_of<CUevent_st> {
+  static constexpr auto value = object_kind::event;
+};
+template <>
+struct kind_of<CUmod_st> {
+  static constexpr auto value = object_kind::module;
+};
+template <>
+struct kind_of<CUfunc_st> {
+  static constexpr auto value = object_kind::function;
+};
+template <>
+struct kind_of<CUlib_st> {
+  static constexpr auto value = object_kind::library;
+};
+template <>
+struct kind_of<CUkern_st> {
+  static constexpr auto value = object_kind::kernel;
+};
+template <>
+struct kind_of<CUgraph_st> {
+  static constexpr auto value = object_kind::graph;
+};
+template <>
+struct kind_of<CUgraphNode_st> {
+  static constexpr auto value = object_kind::node;
+};
+template <>
+struct kind_of<CUgraphExec_st> {
+  static constexpr auto value = object_kind::exec;
+};
+template <>
+struct kind_of<CUmemPoolHandle_st> {
+  static constexpr auto value = object_kind::pool;
+};
+template <>
+struct kind_of<CUuserObject_st> {
+  static constexpr auto value = object_kind::user_object;
+};
 
 struct driver_state {
   std::mutex lock;
@@ -82,26 +130,30 @@ thread_state& this_thread();
 CUcontext current_context();
 
 // Runs a function of the program without the driver's lock.
-template <class F> void unlocked(F&& function) {
+template <class F>
+void unlocked(F&& function) {
   auto* held = this_thread().held;
   if (held) held->unlock();
   function();
   if (held) held->lock();
 }
 
-template <class T> bool is_live(const T* object) {
+template <class T>
+bool is_live(const T* object) {
   auto found = state().objects.find(object);
   return found != state().objects.end() && found->second == kind_of<T>::value;
 }
 
 // Objects live until destroy(); handles are their addresses.
-template <class T> T* create() {
+template <class T>
+T* create() {
   auto object = std::make_unique<T>();
   state().objects.emplace(object.get(), kind_of<T>::value);
   return object.release();
 }
 
-template <class T> void destroy(T* object) {
+template <class T>
+void destroy(T* object) {
   state().objects.erase(object);
   delete object;
 }
@@ -109,7 +161,8 @@ template <class T> void destroy(T* object) {
 CUcontext new_context(device& owner, unsigned flags, bool primary);
 // Destroys the context and all that lives in it.
 void end_context(CUcontext context);
-// The stream behind a handle of the program: 0, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD or a created one; null if it is none.
+// The stream behind a handle of the program: 0, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD or a created one; null if it is
+// none.
 CUstream stream_of(CUstream handle);
 CUstream default_stream(bool per_thread);
 device* device_of(CUdevice ordinal);

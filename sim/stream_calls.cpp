@@ -15,8 +15,10 @@ CUresult check_attribute(CUstreamAttrID id) {
   case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
   case CU_LAUNCH_ATTRIBUTE_PRIORITY:
   case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
-  case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN: return CUDA_SUCCESS;
-  default: return CUDA_ERROR_INVALID_VALUE;
+  case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+    return CUDA_SUCCESS;
+  default:
+    return CUDA_ERROR_INVALID_VALUE;
   }
 }
 
@@ -89,7 +91,8 @@ CUresult cuStreamGetAttribute(CUstream stream, CUstreamAttrID id, CUstreamAttrVa
   if (CUresult r = check_attribute(id)) return r;
   *value = {};
   auto found = stream->attributes.find(static_cast<int>(id));
-  if (found != stream->attributes.end()) *value = found->second;
+  if (found != stream->attributes.end())
+    *value = found->second;
   else if (id == CU_LAUNCH_ATTRIBUTE_PRIORITY)
     value->priority = stream->priority;
   return CUDA_SUCCESS;

@@ -25,7 +25,8 @@ void release_user_objects(const std::unordered_map<CUuserObject, unsigned>& refe
 namespace api {
 
 CUresult cuUserObjectCreate(CUuserObject* result, void* pointer, CUhostFn destructor, unsigned count, unsigned flags) {
-  if (!result || !destructor || count == 0 || flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC) return CUDA_ERROR_INVALID_VALUE;
+  if (!result || !destructor || count == 0 || flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)
+    return CUDA_ERROR_INVALID_VALUE;
   CUuserObject object = create<CUuserObject_st>();
   object->pointer = pointer;
   object->destroy = destructor;

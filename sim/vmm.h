@@ -1,4 +1,5 @@
-// Physical memory of virtual memory management: a file without a name, so that two mappings of one handle are the same memory.
+// Physical memory of virtual memory management: a file without a name, so that two mappings of one handle are the same
+// memory.
 #pragma once
 
 #include "sim/cuda_api.h"

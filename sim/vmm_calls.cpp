@@ -50,8 +50,10 @@ bool inside_reservation(CUdeviceptr address, std::size_t bytes) {
 
 namespace api {
 
-CUresult cuMemAddressReserve(CUdeviceptr* result, size_t bytes, size_t alignment, CUdeviceptr, unsigned long long flags) {
-  if (!result || flags != 0 || !is_multiple(bytes) || (alignment & (alignment - 1)) != 0) return CUDA_ERROR_INVALID_VALUE;
+CUresult cuMemAddressReserve(CUdeviceptr* result, size_t bytes, size_t alignment, CUdeviceptr,
+                             unsigned long long flags) {
+  if (!result || flags != 0 || !is_multiple(bytes) || (alignment & (alignment - 1)) != 0)
+    return CUDA_ERROR_INVALID_VALUE;
   const CUcontext context = current_context();
   device& owner = context ? *context->device : *state().devices.front();
   *result = owner.heap.reserve(bytes, alignment);
@@ -96,7 +98,8 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags) {
+CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
+                  unsigned long long flags) {
   auto found = vmm().physical.find(handle);
   if (flags != 0 || found == vmm().physical.end() || !is_multiple(bytes) || offset + bytes > found->second.bytes)
     return CUDA_ERROR_INVALID_VALUE;
@@ -119,7 +122,8 @@ CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUmemGeneric
 CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) {
   const CUdeviceptr end = address + bytes;
   for (auto at = vmm().mappings.find(address); at != vmm().mappings.end() && at->first < end;) {
-    mmap(pointer(at->first), at->second.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    mmap(pointer(at->first), at->second.bytes, PROT_READ | PROT_WRITE,
+         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     state().memory.remove(at->first);
     const auto handle = at->second.handle;
     --vmm().physical[handle].mappings;
@@ -148,7 +152,8 @@ CUresult cuMemGetAccess(unsigned long long* flags, const CUmemLocation* location
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemGetAllocationGranularity(size_t* result, const CUmemAllocationProp* properties, CUmemAllocationGranularity_flags) {
+CUresult cuMemGetAllocationGranularity(size_t* result, const CUmemAllocationProp* properties,
+                                       CUmemAllocationGranularity_flags) {
   if (!result || !properties) return CUDA_ERROR_INVALID_VALUE;
   *result = granularity;
   return CUDA_SUCCESS;

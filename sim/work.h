@@ -1,5 +1,5 @@
-// Doing the work: copies, sets, host functions and host kernels are really executed, at once and in order of submission, as
-// on a device without latency.
+// Doing the work: copies, sets, host functions and host kernels are really executed, at once and in order of
+// submission, as on a device without latency.
 #pragma once
 
 #include "sim/objects.h"
@@ -15,7 +15,8 @@ CUresult execute_now(const operation& work, CUstream stream);
 // Work of a graph launch. A fault is left in the context, where the next wait meets it.
 void replay(const operation& work, CUcontext context);
 
-// A wait or query of the context's work: CUDA_SUCCESS, or the fault that its work met, which from then on every call answers.
+// A wait or query of the context's work: CUDA_SUCCESS, or the fault that its work met, which from then on every call
+// answers.
 CUresult settle(CUcontext context);
 
 void note_recorded(CUevent event);
