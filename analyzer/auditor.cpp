@@ -149,7 +149,7 @@ std::size_t auditor::read_up_to(std::int64_t horizon_ns) {
   });
   const std::int64_t settled = finished_ ? merger::no_horizon : last_ns_ - culprit_wait_ns;
   for (auto& [p, c] : model_.take_unexplained(settled)) engine_.on_unexplained(*p, *c);
-  if (options_.follow && !finished_) {
+  if (options_.follow && !options_.keep && !finished_) {
     for (const auto& f : files_) f->release_consumed();
   }
   return records;

@@ -77,7 +77,7 @@ int judge(std::string_view command, const invocation& in, bool may_be_running) {
   bool running = false;
   for (const std::string& trace : in.arguments) running = running || !running_processes(trace).empty();
   const bool follow = may_be_running && running;
-  result<std::unique_ptr<audit>> made = make_audit(in.options, follow, {});
+  result<std::unique_ptr<audit>> made = make_audit(in.options, follow ? reading::beside : reading::saved, {});
   if (!made) return refuse(command, made.problems());
   audit& judged = *made.value();
   for (const std::string& trace : in.arguments) {

@@ -117,8 +117,9 @@ bool watched_run::prepare() {
   if (!targets) return refuse(targets.problems());
   targets_ = std::move(targets.value());
   const report_style style{colours(STDERR_FILENO), true};
-  result<std::unique_ptr<audit>> made = make_audit(
-      in_.options, true, [style](const finding& found) { write_all(STDERR_FILENO, headline(found, style) + "\n"); });
+  result<std::unique_ptr<audit>> made = make_audit(in_.options, reading::watched, [style](const finding& found) {
+    write_all(STDERR_FILENO, headline(found, style) + "\n");
+  });
   if (!made) return refuse(made.problems());
   audit_ = std::move(made.value());
   if (!prepare_driver()) return false;

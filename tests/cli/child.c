@@ -1,13 +1,11 @@
 /* A small program to be watched. Its arguments say what it does, in order:
  *   exit N     ends with N              kill N    sends signal N to itself
  *   echo TEXT  writes TEXT to stdout    cat       copies stdin to stdout
- *   count      writes "ready", then one letter per SIGINT, SIGTERM or SIGHUP that reaches it; ends 0.7 s after the first
- *   ignored    says whether SIGHUP is ignored, and which of the signals 1-31 are blocked or ignored otherwise
- *   group      says whether it is in the foreground process group of its terminal
- *   sleep MS   sleeps
- *   daemon MS  leaves a process behind that lives so long, with closed streams
- *   map FILE   maps FILE, as a loaded library would be
- *   cuda       loads libcuda.so.1 and calls cuInit
+ *   count      writes "ready", then one letter per SIGINT, SIGTERM or SIGHUP that reaches it; ends 0.7 s after the
+ * first ignored    says whether SIGHUP is ignored, and which of the signals 1-31 are blocked or ignored otherwise group
+ * says whether it is in the foreground process group of its terminal sleep MS   sleeps daemon MS  leaves a process
+ * behind that lives so long, with closed streams map FILE   maps FILE, as a loaded library would be cuda       loads
+ * libcuda.so.1 and calls cuInit
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
