@@ -150,6 +150,7 @@ class trace_file {
   std::uint64_t started_ = 0; // of the thread record last seen
   std::uint64_t clock_span_ns_ = 0;
   bool own_rate_ = true;
+  std::uint64_t counted_chunks_ = 0; // by the writer
   std::uint64_t known_lost_ = 0; // by records in the stream
 };
 
