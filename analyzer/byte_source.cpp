@@ -33,6 +33,10 @@ class file_source final : public byte_source {
     return done;
   }
 
+  bool write(std::uint64_t offset, const void* from, std::size_t n) override {
+    return ::pwrite(fd_, from, n, static_cast<off_t>(offset)) == static_cast<ssize_t>(n);
+  }
+
  private:
   int fd_;
 };
@@ -47,6 +51,11 @@ class memory_source final : public byte_source {
     std::memcpy(to, bytes_.data() + offset, there);
     return there;
   }
+  bool write(std::uint64_t offset, const void* from, std::size_t n) override {
+    if (offset + n > bytes_.size()) return false;
+    std::memcpy(bytes_.data() + offset, from, n);
+    return true;
+  }
 
  private:
   std::vector<std::byte> bytes_;
@@ -54,8 +63,9 @@ class memory_source final : public byte_source {
 
 } // namespace
 
-result<std::unique_ptr<byte_source>> open_file(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+result<std::unique_ptr<byte_source>> open_file(const std::string& path, bool writable) {
+  int fd = writable ? ::open(path.c_str(), O_RDWR | O_CLOEXEC) : -1;
+  if (fd < 0) fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) {
     return problem{{path}, "TRC001", "cannot open the trace: " + std::string(std::strerror(errno)), "", ""};
   }

@@ -55,6 +55,7 @@ class traced_process {
   std::string driver_string, device;
   std::uint64_t lost = 0, lost_first = 0, lost_last = 0; // records, ticks
   trace::lost_why lost_reason = trace::lost_why::none;
+  std::uint64_t recycled = 0; // chunks of the trace that were overwritten before they were read here
   bool truncated = false; // cut off, or damaged somewhere
   std::uint64_t clock_ticks = 0, clock_ns = 0;
   double ns_per_tick = 1.0;

@@ -35,6 +35,7 @@ bool belongs_to_event(record_kind kind) {
   case record_kind::params:
   case record_kind::capture_status:
   case record_kind::function:
+  case record_kind::python_stack:
   case record_kind::text: return true;
   default: return false;
   }
@@ -103,23 +104,41 @@ void trace_file::read_header(const std::byte* h) {
   p.lost_reason = static_cast<trace::lost_why>(FIELD(std::uint32_t, lost_reason));
   p.driver_string = text_of(h + offsetof(file_header, driver_string), sizeof(file_header::driver_string));
   p.device = text_of(h + offsetof(file_header, device), sizeof(file_header::device));
+  counted_chunks_ = FIELD(std::uint64_t, chunks);
+  // What was used anew before it was read here is gone.
+  if (FIELD(std::uint64_t, recycled) > consumed_) p.recycled = FIELD(std::uint64_t, recycled) - consumed_;
   const auto ticks2 = FIELD(std::uint64_t, clock2_ticks);
   const auto ns2 = FIELD(std::uint64_t, clock2_ns);
 #undef FIELD
   if (ticks2 > p.clock_ticks && ns2 > p.clock_ns) {
     const double scale = static_cast<double>(ns2 - p.clock_ns) / static_cast<double>(ticks2 - p.clock_ticks);
-    if (scale > 1e-3 && scale < 1e3) p.ns_per_tick = scale;
+    if (scale > 1e-3 && scale < 1e3) {
+      clock_span_ns_ = ns2 - p.clock_ns;
+      if (own_rate_) p.ns_per_tick = scale;
+    }
   }
 }
 
 // ---- index ----
 
-std::uint16_t trace_file::used_slots(std::uint32_t number, bool* sealed) {
-  std::byte h[sizeof(trace::chunk_header)];
+// Looks at a chunk's header: how far it is written, and whether it has been used anew since.
+std::uint16_t trace_file::used_slots(std::uint32_t number) {
+  using trace::chunk_header;
+  std::byte h[sizeof(chunk_header)];
   const std::size_t got = bytes_->read(chunk_offset(number), h, sizeof(h));
   if (got < sizeof(h) || load<std::uint32_t>(h) != trace::chunk_magic) return 0;
-  *sealed = load<std::uint32_t>(h + offsetof(trace::chunk_header, state)) != 0;
-  const auto used = load<std::uint32_t>(h + offsetof(trace::chunk_header, used));
+  chunk_info& c = chunks_[number];
+  const auto sequence = load<std::uint64_t>(h + offsetof(chunk_header, sequence));
+  const auto state = static_cast<trace::chunk_state>(load<std::uint32_t>(h + offsetof(chunk_header, state)));
+  if (c.released) {
+    if (state == trace::chunk_state::consumed || sequence == c.sequence) return c.indexed; // waiting to be used anew
+    c = {};
+  }
+  c.sequence = sequence;
+  c.sealed = state != trace::chunk_state::open;
+  c.definitions = load<std::uint32_t>(h + offsetof(chunk_header, purpose)) ==
+                  static_cast<std::uint32_t>(trace::chunk_purpose::definitions);
+  const auto used = load<std::uint32_t>(h + offsetof(chunk_header, used));
   if (used > trace::slots_per_chunk) process_.truncated = true;
   return static_cast<std::uint16_t>(std::min<std::uint32_t>(used, trace::slots_per_chunk));
 }
@@ -129,14 +148,13 @@ void trace_file::note_used() {
   const std::uint64_t body = size > trace::header_bytes ? size - trace::header_bytes : 0;
   const auto count = static_cast<std::uint32_t>(
       std::min<std::uint64_t>((body + trace::chunk_bytes - 1) / trace::chunk_bytes, 0xffffffffu));
+  // Chunks are counted after the file has been made long enough for them.
+  if (count < counted_chunks_) process_.truncated = true;
   while (chunks_.size() < count) {
     active_.push_back(static_cast<std::uint32_t>(chunks_.size()));
     chunks_.emplace_back();
   }
-  for (const std::uint32_t n : active_) {
-    bool sealed = false;
-    chunks_[n].seen_used = used_slots(n, &sealed);
-  }
+  for (const std::uint32_t n : active_) chunks_[n].seen_used = used_slots(n);
 }
 
 std::size_t trace_file::refresh() {
@@ -146,19 +164,24 @@ std::size_t trace_file::refresh() {
   // thread's move to another chunk is followed only if it was seen here; see index_chunk.
   note_used();
   std::size_t records = 0;
-  for (const std::uint32_t n : active_) records += index_chunk(n);
-  std::erase_if(active_, [&](std::uint32_t n) { return !chunks_[n].active; });
+  for (const std::uint32_t n : active_)
+    if (!chunks_[n].definitions) records += index_chunk(n);
+  // Definitions last: whatever an event refers to was written before it.
+  for (const std::uint32_t n : active_)
+    if (chunks_[n].definitions) records += index_chunk(n);
+  std::erase_if(active_, [&](std::uint32_t n) {
+    const chunk_info& c = chunks_[n];
+    if (!c.sealed || c.released || c.indexed < c.seen_used) return false;
+    if (!c.definitions) sealed_.push_back(n);
+    return true;
+  });
   return records;
 }
 
 std::size_t trace_file::index_chunk(std::uint32_t number) {
+  const std::uint16_t used = used_slots(number);
   chunk_info& c = chunks_[number];
-  bool sealed = false;
-  const std::uint16_t used = used_slots(number, &sealed);
-  if (used <= c.indexed || c.seen_used == 0) {
-    if (sealed && used != 0 && used <= c.indexed) c.active = false;
-    return 0;
-  }
+  if (used <= c.indexed || c.seen_used == 0) return 0;
   const std::uint16_t end = read_slots(number, c.indexed, used, scratch_);
   if (end < used) process_.truncated = true;
   const std::uint16_t first = c.indexed;
@@ -166,15 +189,30 @@ std::size_t trace_file::index_chunk(std::uint32_t number) {
   for (std::uint16_t at = first; at < end;) {
     const std::byte* r = scratch_.data() + std::size_t{static_cast<std::uint16_t>(at - first)} * slot;
     const auto kind = static_cast<record_kind>(r[0]);
-    if (kind == record_kind::thread && at >= c.seen_used) break; // next time
+    if (kind == record_kind::thread && at >= c.seen_used) { // next time
+      c.sealed = false;
+      break;
+    }
     const std::uint16_t next = index_record(c, number, r, at, end);
     if (next == at) break; // cut off
     at = next;
     c.indexed = at;
     ++records;
   }
-  if (sealed && c.indexed >= used) c.active = false;
   return records;
+}
+
+void trace_file::release_consumed() {
+  const auto consumed = static_cast<std::uint32_t>(trace::chunk_state::consumed);
+  std::erase_if(sealed_, [&](std::uint32_t n) {
+    chunk_info& c = chunks_[n];
+    if (c.unread != 0) return false;
+    if (!bytes_->write(chunk_offset(n) + offsetof(trace::chunk_header, state), &consumed, sizeof(consumed))) return false;
+    c.released = true;
+    ++consumed_;
+    active_.push_back(n); // it will be used anew
+    return true;
+  });
 }
 
 // Returns the slot behind the record, or `at` if the record is not whole.
@@ -206,10 +244,11 @@ std::uint16_t trace_file::index_record(chunk_info& c, std::uint32_t number, cons
     const auto place = std::upper_bound(from, cur.segments_.end(), s,
                                         [](const auto& a, const auto& b) { return a.started < b.started; });
     cur.growing_ = static_cast<std::size_t>(cur.segments_.insert(place, s) - cur.segments_.begin());
+    ++c.unread;
     return next;
   }
   absorb(kind, r, std::size_t{slots} * slot);
-  add_slots(c.thread, number, at, next);
+  if (!c.definitions) add_slots(c.thread, number, at, next);
   return next;
 }
 
@@ -227,6 +266,7 @@ void trace_file::add_slots(std::uint32_t thread, std::uint32_t chunk, std::uint1
     return;
   }
   cur.growing_ = cur.segments_.size();
+  ++chunks_[chunk].unread;
   cur.segments_.push_back({started_, chunk, first, end}); // a chunk without a thread record: damaged, but readable
 }
 
@@ -324,9 +364,16 @@ bool thread_cursor::load() {
       file_.process().truncated = true; // the file shrank
     }
     if (segment_ + 1 == segments_.size()) return false; // may still grow
+    file_.segment_done(s.chunk);
     ++segment_;
     slot_ = 0;
     buffer_first_ = buffer_end_ = 0;
+    if (segment_ >= 1024) { // forget what has been read
+      segments_.erase(segments_.begin(), segments_.begin() + static_cast<std::ptrdiff_t>(segment_));
+      growing_ = growing_ >= segment_ ? growing_ - segment_ : segments_.size();
+      segment_ = 0;
+      slot_ = segments_.front().first;
+    }
   }
   return false;
 }

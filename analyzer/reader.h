@@ -18,7 +18,7 @@
 
 namespace capturesan {
 
-// A record that belongs to the event after it (node, params, capture_status, function, text). Valid until the cursor moves.
+// A record that belongs to the event after it (node, params, capture_status, function, text, python_stack). Valid until the cursor moves.
 struct side_record {
   trace::record_kind kind;
   const std::byte* data; // the record from its first slot on
@@ -93,10 +93,19 @@ class trace_file {
 
   // Indexes what has been committed since the last call. Returns the number of new records.
   std::size_t refresh();
+  // Tells the process, which is still writing, which chunks have been read to their end: it may use them anew.
+  void release_consumed();
   // Adds an event flagged `event_unfinished` for each call that was under way when the file ended. Once, after the last refresh.
   void add_unfinished();
 
   traced_process& process() { return process_; }
+  // The header's second pair of clock readings lies this far behind the first; short spans make a poor rate.
+  std::uint64_t clock_span_ns() const { return clock_span_ns_; }
+  // Takes a better rate from elsewhere; the header's own is not used any more.
+  void set_rate(double ns_per_tick) {
+    process_.ns_per_tick = ns_per_tick;
+    own_rate_ = false;
+  }
   // In order of thread index; grows with refresh().
   std::vector<thread_cursor*> cursors();
 
@@ -105,10 +114,14 @@ class trace_file {
 
  private:
   struct chunk_info {
+    std::uint64_t sequence = 0;   // under which it was indexed; a higher one means that it holds something new
     std::uint32_t thread = 0;     // that writes into it now
     std::uint16_t indexed = 1;    // slots looked at
     std::uint16_t seen_used = 0;  // at the start of this refresh
-    bool active = true;           // may still grow
+    std::uint16_t unread = 0;     // segments in it that no cursor has finished
+    bool sealed = false;
+    bool definitions = false;
+    bool released = false;        // marked as consumed
   };
 
   explicit trace_file(std::unique_ptr<byte_source> bytes) : bytes_(std::move(bytes)) {}
@@ -119,17 +132,25 @@ class trace_file {
   std::uint16_t index_record(chunk_info& c, std::uint32_t number, const std::byte* at, std::uint16_t slot,
                              std::uint16_t end);
   void absorb(trace::record_kind kind, const std::byte* at, std::size_t bytes);
-  std::uint16_t used_slots(std::uint32_t number, bool* sealed);
+  std::uint16_t used_slots(std::uint32_t number);
+  bool active(const chunk_info& c) const { return !c.sealed || c.released; }
+  void segment_done(std::uint32_t chunk) { --chunks_[chunk].unread; }
+  friend class thread_cursor;
   thread_cursor& cursor(std::uint32_t thread);
   void add_slots(std::uint32_t thread, std::uint32_t chunk, std::uint16_t first, std::uint16_t end);
 
   std::unique_ptr<byte_source> bytes_;
   traced_process process_;
   std::vector<chunk_info> chunks_;
-  std::vector<std::uint32_t> active_; // numbers of chunks that may still grow
+  std::vector<std::uint32_t> active_; // numbers of chunks that may still change
+  std::vector<std::uint32_t> sealed_; // numbers of sealed chunks that have not been released
+  std::uint64_t consumed_ = 0;        // chunks released, as often as they were
   std::map<std::uint32_t, std::unique_ptr<thread_cursor>> cursors_;
   std::vector<std::byte> scratch_;
   std::uint64_t started_ = 0; // of the thread record last seen
+  std::uint64_t clock_span_ns_ = 0;
+  bool own_rate_ = true;
+  std::uint64_t counted_chunks_ = 0; // by the writer
   std::uint64_t known_lost_ = 0; // by records in the stream
 };
 

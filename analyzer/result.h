@@ -19,6 +19,7 @@ struct problem {
   std::string message; // one sentence, no newline
   std::string hint;    // what to do next; may be empty
   std::string excerpt; // the line of the file the position is in
+  int length = 1;      // characters the position covers
 };
 
 // Either a value or at least one problem.

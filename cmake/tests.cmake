@@ -8,12 +8,14 @@ find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
 
 # Target capturesan_catch: Catch2 with main(), version 2 or 3.
 function(capturesan_find_catch)
-  if(TARGET capturesan_catch)
-    return()
-  endif()
   find_package(Catch2 QUIET)
   if(NOT Catch2_FOUND)
     message(FATAL_ERROR "Catch2 (version 2 or 3) not found. Run ./scripts/set-up.")
+  endif()
+  # catch_discover_tests of the version that was found; each folder needs it anew
+  set(CMAKE_MODULE_PATH ${CMAKE_MODULE_PATH} ${Catch2_DIR} ${Catch2_DIR}/extras PARENT_SCOPE)
+  if(TARGET capturesan_catch)
+    return()
   endif()
   add_library(capturesan_catch STATIC ${CMAKE_SOURCE_DIR}/tests/support/catch_main.cpp)
   target_link_libraries(capturesan_catch PUBLIC capturesan_headers)
@@ -22,9 +24,6 @@ function(capturesan_find_catch)
   else()
     target_link_libraries(capturesan_catch PUBLIC Catch2::Catch2)
   endif()
-  # catch_discover_tests of the version that was found
-  set(paths ${CMAKE_MODULE_PATH} ${Catch2_DIR} ${Catch2_DIR}/extras)
-  set(CMAKE_MODULE_PATH ${paths} PARENT_SCOPE)
 endfunction()
 
 # capturesan_catch_test(NAME SOURCES … [LIBRARIES …] [LABELS …] [ENVIRONMENT …])

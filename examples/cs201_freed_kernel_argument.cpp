@@ -14,8 +14,7 @@ int main() {
   CUdeviceptr result = example::allocate();
 
   CHECK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-  const example::view target = {result, example::count}, source = {data, example::count};
-  CHECK(example::launch(device.copy, stream, target, source));
+  CHECK(example::launch(device.copy, stream, result, data, example::count));
   CUgraph graph = nullptr;
   CHECK(cuStreamEndCapture(stream, &graph));
   CUgraphExec exec = example::instantiate(graph);

@@ -29,11 +29,6 @@ inline CUresult report(CUresult result, const char* call, int line) {
 inline constexpr unsigned count = 256; // elements of a buffer, and threads of a launch
 inline constexpr std::size_t bytes = count * sizeof(unsigned);
 
-struct view { // as in kernels.cu
-  CUdeviceptr data;
-  unsigned elements;
-};
-
 // Device 0 with its primary context current on this thread and the kernels loaded: nothing is left for a first use.
 struct device {
   CUcontext context = nullptr;
@@ -89,7 +84,8 @@ inline CUgraphExec instantiate(CUgraph graph) {
   return exec;
 }
 
-inline void replay(CUgraphExec exec, CUstream stream, int times) {
+// Inlined, so that each call of it is a place of its own in the program.
+[[gnu::always_inline]] inline void replay(CUgraphExec exec, CUstream stream, int times) {
   for (int i = 0; i < times; ++i) TRY(cuGraphLaunch(exec, stream));
   TRY(cuStreamSynchronize(stream));
 }

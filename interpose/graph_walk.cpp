@@ -1,6 +1,6 @@
 #include "interpose/graph_walk.h"
 
-#include "interpose/functions.h"
+#include "interpose/node_params.h"
 #include "interpose/real.h"
 #include "interpose/writer.h"
 
@@ -9,38 +9,11 @@ namespace capturesan::shim {
 namespace {
 
 struct walk {
-  thread_state* t;
+  node_writer w;
   u32 index = 0;
-  bool whole = true;
-  parameter_layout* layout; // scratch, in the walk's own mapping: too large for a stack of unknown size
-  u8* block;
 };
 
-struct node_out {
-  trace::node_record record{};
-  const void* payload = nullptr;
-};
-
-u64 pack_grid(u32 x, u32 y, u32 z) { return u64{x} | u64{y & 0xffff} << 32 | u64{z & 0xffff} << 48; }
-u64 pack_block(u32 x, u32 y, u32 z, u32 shared_bytes) {
-  return u64{x & 0xffff} | u64{y & 0xffff} << 16 | u64{z & 0xffff} << 32 | u64{(shared_bytes + 1023) / 1024} << 48;
-}
-
-template <class Params>
-void fill_kernel(walk& w, node_out& out, const Params& p, kernel_handle k) {
-  read_layout(k, *w.layout);
-  write_function(w.t, k, *w.layout);
-  bool cut = false;
-  const u32 bytes = pack_parameters(*w.layout, p.kernelParams, p.extra, w.block, max_parameter_bytes, cut);
-  w.whole = w.whole && !cut;
-  out.record.value[0] = k.key();
-  out.record.value[1] = pack_grid(p.gridDimX, p.gridDimY, p.gridDimZ);
-  out.record.value[2] = pack_block(p.blockDimX, p.blockDimY, p.blockDimZ, p.sharedMemBytes);
-  out.record.bytes = bytes;
-  out.payload = w.block;
-}
-
-bool read_kernel(walk& w, CUgraphNode node, node_out& out) {
+bool read_kernel(node_writer& w, CUgraphNode node, node_out& out) {
   if (auto* get = driver_function<decltype(cuGraphKernelNodeGetParams_v2)>(call_id::cuGraphKernelNodeGetParams_v2)) {
     CUDA_KERNEL_NODE_PARAMS_v2 p{};
     if (get(node, &p) == CUDA_SUCCESS) {
@@ -57,38 +30,13 @@ bool read_kernel(walk& w, CUgraphNode node, node_out& out) {
   return true;
 }
 
-struct copy_side {
-  u64 address;
-  u64 flags; // 1 host, 4 array
-};
-
-copy_side side_of(CUmemorytype type, CUdeviceptr device, const void* host, CUarray array, std::size_t x, std::size_t y,
-                  std::size_t z, std::size_t pitch, std::size_t height) {
-  const u64 start = x + y * pitch + z * pitch * height;
-  switch (type) {
-  case CU_MEMORYTYPE_HOST:
-    return {reinterpret_cast<u64>(host) + start, 1};
-  case CU_MEMORYTYPE_ARRAY:
-    return {reinterpret_cast<u64>(array), 4};
-  default:
-    return {device + start, 0};
-  }
-}
-
 bool read_memcpy(CUgraphNode node, node_out& out) {
   auto* get = driver_function<decltype(cuGraphMemcpyNodeGetParams)>(call_id::cuGraphMemcpyNodeGetParams);
   CUDA_MEMCPY3D p{};
   if (get == nullptr || get(node, &p) != CUDA_SUCCESS) {
     return false;
   }
-  const copy_side dst = side_of(p.dstMemoryType, p.dstDevice, p.dstHost, p.dstArray, p.dstXInBytes, p.dstY, p.dstZ,
-                                p.dstPitch, p.dstHeight);
-  const copy_side src = side_of(p.srcMemoryType, p.srcDevice, p.srcHost, p.srcArray, p.srcXInBytes, p.srcY, p.srcZ,
-                                p.srcPitch, p.srcHeight);
-  out.record.value[0] = dst.address;
-  out.record.value[1] = src.address;
-  out.record.value[2] = p.WidthInBytes * (p.Height == 0 ? 1 : p.Height) * (p.Depth == 0 ? 1 : p.Depth);
-  out.record.value[3] = dst.flags | src.flags << 1;
+  fill_memcpy(out, p);
   return true;
 }
 
@@ -98,9 +46,7 @@ bool read_memset(CUgraphNode node, node_out& out) {
   if (get == nullptr || get(node, &p) != CUDA_SUCCESS) {
     return false;
   }
-  out.record.value[0] = p.dst;
-  out.record.value[1] = p.value;
-  out.record.value[2] = p.height > 1 ? p.pitch * (p.height - 1) + p.width * p.elementSize : p.width * p.elementSize;
+  fill_memset(out, p);
   return true;
 }
 
@@ -155,40 +101,25 @@ bool read_other(CUgraphNode node, CUgraphNodeType type, node_out& out) {
   }
 }
 
-void write_node(walk& w, const node_out& out) {
-  const std::size_t slots = trace::slots_for(sizeof(out.record), out.record.bytes);
-  void* at = reserve(w.t, slots);
-  if (at == nullptr) {
-    w.whole = false;
-    return;
-  }
-  std::memcpy(at, &out.record, sizeof(out.record));
-  static_cast<trace::node_record*>(at)->slots = static_cast<u8>(slots);
-  if (out.record.bytes != 0) {
-    std::memcpy(static_cast<u8*>(at) + sizeof(out.record), out.payload, out.record.bytes);
-  }
-  commit(w.t, slots);
-}
+void walk_graph(walk& k, CUgraph graph, u32 parent, int depth);
 
-void walk_graph(walk& w, CUgraph graph, u32 parent, int depth);
-
-void walk_node(walk& w, CUgraphNode node, u32 parent, int depth) {
+void walk_node(walk& k, CUgraphNode node, u32 parent, int depth) {
   auto* type_of = driver_function<decltype(cuGraphNodeGetType)>(call_id::cuGraphNodeGetType);
   CUgraphNodeType type{};
   if (type_of == nullptr || type_of(node, &type) != CUDA_SUCCESS) {
-    w.whole = false;
+    k.w.whole = false;
     return;
   }
   node_out out;
   out.record.kind = trace::record_kind::node;
   out.record.type = static_cast<trace::node_type>(type);
-  out.record.index = w.index++;
+  out.record.index = k.index++;
   out.record.node = reinterpret_cast<u64>(node);
   out.record.parent = parent;
   CUgraph child = nullptr;
   bool known = true;
   if (type == CU_GRAPH_NODE_TYPE_KERNEL) {
-    known = read_kernel(w, node, out);
+    known = read_kernel(k.w, node, out);
   } else if (type == CU_GRAPH_NODE_TYPE_MEMCPY) {
     known = read_memcpy(node, out);
   } else if (type == CU_GRAPH_NODE_TYPE_MEMSET) {
@@ -200,18 +131,18 @@ void walk_node(walk& w, CUgraphNode node, u32 parent, int depth) {
   } else {
     known = read_other(node, type, out);
   }
-  w.whole = w.whole && known;
-  write_node(w, out);
+  k.w.whole = k.w.whole && known;
+  write_node(k.w, out);
   if (child != nullptr) {
-    walk_graph(w, child, out.record.index + 1, depth + 1);
+    walk_graph(k, child, out.record.index + 1, depth + 1);
   }
 }
 
-void walk_graph(walk& w, CUgraph graph, u32 parent, int depth) {
+void walk_graph(walk& k, CUgraph graph, u32 parent, int depth) {
   auto* get = driver_function<decltype(cuGraphGetNodes)>(call_id::cuGraphGetNodes);
   std::size_t n = node_count(graph);
-  if (get == nullptr || depth > 16 || w.index + n > max_walked_nodes) {
-    w.whole = false;
+  if (get == nullptr || depth > 16 || k.index + n > max_walked_nodes) {
+    k.w.whole = false;
     return;
   }
   if (n == 0) {
@@ -220,16 +151,16 @@ void walk_graph(walk& w, CUgraph graph, u32 parent, int depth) {
   const std::size_t bytes = n * sizeof(CUgraphNode);
   const long at = raw(SYS_mmap, 0, static_cast<long>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (at == -1) {
-    w.whole = false;
+    k.w.whole = false;
     return;
   }
   auto* nodes = reinterpret_cast<CUgraphNode*>(at);
   if (get(graph, nodes, &n) == CUDA_SUCCESS) {
     for (std::size_t i = 0; i < n; ++i) {
-      walk_node(w, nodes[i], parent, depth);
+      walk_node(k, nodes[i], parent, depth);
     }
   } else {
-    w.whole = false;
+    k.w.whole = false;
   }
   raw(SYS_munmap, at, static_cast<long>(bytes));
 }
@@ -243,15 +174,13 @@ u64 node_count(CUgraph graph) {
 }
 
 bool write_graph(thread_state* t, CUgraph graph) {
-  const std::size_t bytes = sizeof(parameter_layout) + max_parameter_bytes;
-  const long at = raw(SYS_mmap, 0, static_cast<long>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (at == -1) {
+  node_scratch scratch(t);
+  if (!scratch.ok()) {
     return false;
   }
-  walk w{t, 0, true, reinterpret_cast<parameter_layout*>(at), reinterpret_cast<u8*>(at) + sizeof(parameter_layout)};
-  walk_graph(w, graph, 0, 0);
-  raw(SYS_munmap, at, static_cast<long>(bytes));
-  return w.whole;
+  walk k{scratch.writer};
+  walk_graph(k, graph, 0, 0);
+  return k.w.whole;
 }
 
 } // namespace capturesan::shim

@@ -2,6 +2,7 @@
 // depend on types is in record.cpp.
 #pragma once
 
+#include "interpose/node_params.h"
 #include "interpose/operands.h"
 #include "interpose/real.h"
 #include "interpose/state.h"
@@ -22,6 +23,7 @@ struct call_frame {
   u64 arg[3];
   u64 caller;           // return address
   void** arrays[2];     // launch: values, extra
+  node_edit edit;       // exec_edit: the new parameters
   open_capture taken;   // stream_destroy: what to put back if it is refused
 };
 
@@ -101,6 +103,9 @@ struct hook<Id, CUresult(A...)> {
     }
     if constexpr (row.cls == call_class::launch) {
       operand::take_arrays(f.arrays, a...);
+    }
+    if constexpr (row.cls == call_class::exec_edit) {
+      (take_edit(f.edit, a), ...);
     }
     before_call(f);
     f.result = fn(a...);

@@ -139,6 +139,9 @@ void write_details(call_frame& f, u8& flags) {
     case call_class::graph_update:
       cut = !write_graph(f.t, reinterpret_cast<CUgraph>(f.arg[1]));
       break;
+    case call_class::exec_edit:
+      write_edited_node(f.t, f.arg[1], f.edit);
+      break;
     case call_class::launch:
       if (options.full && f.arg[0] != 0) {
         write_launch_parameters(f.t, {reinterpret_cast<CUfunction>(f.arg[0]), nullptr}, f.arrays[0], f.arrays[1], cut);

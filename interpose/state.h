@@ -48,7 +48,13 @@ struct process_state {
   u32 slab_left;
   trace::chunk_header* free_chunks[256]; // left by threads that ended, not full
   u32 free_chunk_count;
+  trace::chunk_header** chunk_table; // every chunk of the file, in order of allocation
+  u32 chunk_count, chunk_capacity;
+  u32 recycle_cursor;
   char path[1024];
+
+  spin_lock definition_lock;
+  thread_state definitions; // the chunk that call_name, stack and module records go to, whoever writes them
 
   spin_lock window_lock; // guards the table; held while statuses are read
   open_capture captures[max_open_captures];

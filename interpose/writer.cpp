@@ -12,6 +12,8 @@ using trace::lost_why;
 // The first mapping fits, header included, into a file of 64 KiB; later ones grow so that mapping stays rare.
 constexpr u32 first_segment_chunks = 3;
 constexpr u32 largest_segment_chunks = 64;
+// Below this size a trace is kept whole, so that it can be judged again later; above it consumed chunks are used anew.
+constexpr u64 keep_whole_bytes = u64{64} << 20;
 
 void append(char*& at, const char* end, const char* text) {
   while (*text != 0 && at < end) {
@@ -106,12 +108,39 @@ lost_why grow() {
   return why;
 }
 
+// A chunk that the reader has done with; null if there is none near the cursor. Readers consume in about the order of allocation.
+chunk_header* recycled_chunk() { // under file_lock
+  process_state& p = *process;
+  if (p.file_bytes < keep_whole_bytes || p.chunk_count == 0) {
+    return nullptr;
+  }
+  for (int probes = 0; probes < 16; ++probes) {
+    p.recycle_cursor = (p.recycle_cursor + 1) % p.chunk_count;
+    chunk_header* c = p.chunk_table[p.recycle_cursor];
+    if (c->state.load(std::memory_order_acquire) == static_cast<u32>(trace::chunk_state::consumed) &&
+        c->purpose == trace::chunk_purpose::events) {
+      c->used.store(0, std::memory_order_release); // a reader that looks now sees an empty chunk
+      std::memset(reinterpret_cast<u8*>(c) + sizeof(chunk_header), 0, trace::chunk_bytes - sizeof(chunk_header));
+      c->pending_begin.store(0, std::memory_order_relaxed);
+      c->sequence = ++p.next_sequence;
+      c->state.store(static_cast<u32>(trace::chunk_state::open), std::memory_order_release);
+      c->used.store(1, std::memory_order_release);
+      p.header->recycled.fetch_add(1, std::memory_order_relaxed);
+      return c;
+    }
+  }
+  return nullptr;
+}
+
 chunk_header* new_chunk() { // under file_lock
   process_state& p = *process;
   if (p.free_chunk_count > 0) {
     return p.free_chunks[--p.free_chunk_count];
   }
   if (p.segment_left == 0) {
+    if (chunk_header* c = recycled_chunk()) {
+      return c;
+    }
     const lost_why why = grow();
     if (why != lost_why::none) {
       count_lost(why, 0);
@@ -121,6 +150,9 @@ chunk_header* new_chunk() { // under file_lock
   auto* c = reinterpret_cast<chunk_header*>(p.segment);
   p.segment += trace::chunk_bytes;
   --p.segment_left;
+  if (p.chunk_table != nullptr && p.chunk_count < p.chunk_capacity) {
+    p.chunk_table[p.chunk_count++] = c;
+  }
   c->sequence = ++p.next_sequence;
   c->magic = trace::chunk_magic;
   c->used.store(1, std::memory_order_release);
@@ -173,6 +205,14 @@ bool open_trace() {
   std::memcpy(h->magic, trace::file_magic, sizeof(h->magic)); // last: a reader that sees it sees the rest
   p.header = h;
   p.file_bytes = trace::header_bytes;
+  const u64 capacity = p.max_bytes / trace::chunk_bytes;
+  const u64 table_bytes = (capacity < (u64{1} << 22) ? capacity : u64{1} << 22) * sizeof(chunk_header*);
+  const long table = raw(SYS_mmap, 0, static_cast<long>(table_bytes | 4095), PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (table != -1) {
+    p.chunk_table = reinterpret_cast<chunk_header**>(table);
+    p.chunk_capacity = static_cast<u32>(table_bytes / sizeof(chunk_header*));
+  }
   return true;
 }
 
@@ -201,6 +241,10 @@ void count_lost(lost_why why, u64 records) {
   h->lost.fetch_add(records, std::memory_order_relaxed);
 }
 
+bool is_definition(trace::record_kind k) {
+  return k == trace::record_kind::call_name || k == trace::record_kind::stack || k == trace::record_kind::module;
+}
+
 bool take_chunk(thread_state* t) {
   chunk_header* c = nullptr;
   {
@@ -213,6 +257,10 @@ bool take_chunk(thread_state* t) {
     return false;
   }
   t->used = c->used.load(std::memory_order_relaxed);
+  if (t == &process->definitions) {
+    c->purpose = trace::chunk_purpose::definitions;
+    return true;
+  }
   auto* r = reinterpret_cast<trace::thread_record*>(reinterpret_cast<u8*>(c) + std::size_t{t->used} * trace::slot_bytes);
   fill_thread_record(*r, t);
   commit(t, 1);
@@ -270,8 +318,10 @@ void commit(thread_state* t, std::size_t slots) {
   t->chunk->used.store(t->used, std::memory_order_release);
 }
 
-bool write_payload(thread_state* t, trace::payload_record head, const void* first, std::size_t first_bytes,
-                   const void* second, std::size_t second_bytes) {
+namespace {
+
+bool write_whole(thread_state* t, trace::payload_record head, const void* first, std::size_t first_bytes,
+                 const void* second, std::size_t second_bytes) {
   constexpr std::size_t largest = (trace::slots_per_chunk - 4) * trace::slot_bytes - sizeof(trace::payload_record);
   bool whole = true;
   if (first_bytes > largest) {
@@ -297,6 +347,17 @@ bool write_payload(thread_state* t, trace::payload_record head, const void* firs
   }
   commit(t, slots);
   return whole;
+}
+
+} // namespace
+
+bool write_payload(thread_state* t, trace::payload_record head, const void* first, std::size_t first_bytes,
+                   const void* second, std::size_t second_bytes) {
+  if (is_definition(head.kind)) {
+    locked guard(process->definition_lock);
+    return write_whole(&process->definitions, head, first, first_bytes, second, second_bytes);
+  }
+  return write_whole(t, head, first, first_bytes, second, second_bytes);
 }
 
 void write_text(thread_state* t, trace::text_role role, u64 key, const char* text) {

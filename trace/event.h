@@ -132,7 +132,8 @@ enum class node_type : std::uint16_t {
   ext_semas_signal = 8, ext_semas_wait = 9, mem_alloc = 10, mem_free = 11, batch_mem_op = 12, conditional = 13,
 };
 
-// One node of the exec or graph named by the event that follows. Children of a child-graph node come after it and carry its
+// One node of the exec or graph named by the event that follows. Before an exec_edit event it holds the new parameters of the node that
+// the event names (`node` is its handle; index and parent say nothing); an edit without one changed something that has no address. Children of a child-graph node come after it and carry its
 // index + 1 in `parent`. value[] by type:
 //   kernel      function, grid (x | y<<32 | z<<48), block (x | y<<16 | z<<32 | shared KiB<<48); payload = packed parameters,
 //               by the layout of the function record

@@ -57,13 +57,21 @@ struct file_header {
   std::atomic<std::uint32_t> threads;      // thread indices given out
   std::atomic<cupti_state> cupti;
   std::atomic<std::uint32_t> open_captures; // at this moment
+  std::atomic<std::uint64_t> recycled;     // chunks used anew: what they held is no longer in the file
   char driver_string[64];  // full driver version, such as "580.159.04"; empty if unknown
   char device[64];         // name of device 0
-  std::uint64_t reserved[16];
+  std::uint64_t reserved[15];
 };
 static_assert(sizeof(file_header) <= header_bytes);
 
 enum class lost_why : std::uint32_t { none = 0, disk_full = 1, file_size_limit = 2, max_trace = 3, no_memory = 4, io = 5 };
+
+// A sealed chunk is never written again, unless a reader that follows the process marks it as consumed (it stores chunk_state::consumed
+// into the file): then the shim may use it anew, under a higher `sequence`. So a long run needs no more disk than its reader lags behind.
+enum class chunk_state : std::uint32_t { open = 0, sealed = 1, consumed = 2 };
+
+// Chunks of definitions (call_name, stack, module records) have no thread and are never used anew: every event may refer to them.
+enum class chunk_purpose : std::uint32_t { events = 0, definitions = 1 };
 
 struct chunk_header {
   std::uint32_t magic;
@@ -75,10 +83,10 @@ struct chunk_header {
   std::atomic<std::uint64_t> pending_arg; // operand a
   std::atomic<std::uint32_t> pending_call; // call id of this file
   std::atomic<std::uint32_t> state;        // chunk_state
-  std::uint64_t reserved[2];
+  chunk_purpose purpose;
+  std::uint32_t reserved0;
+  std::uint64_t reserved1;
 };
 static_assert(sizeof(chunk_header) == 64);
-
-enum class chunk_state : std::uint32_t { open = 0, sealed = 1, consumed = 2 };
 
 } // namespace capturesan::trace

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <initializer_list>
 
 #include <dlfcn.h>
 #include <link.h>
@@ -65,7 +66,7 @@ void proc_addresses() {
                      {"cuGraphInstantiate", 12000}};
   for (const auto& a : asked) {
     void* p = nullptr;
-    auto status = static_cast<CUdriverProcAddressQueryResult>(99);
+    auto status = CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT;
     SEE(cuGetProcAddress_v2(a.name, &p, a.version, CU_GET_PROC_ADDRESS_DEFAULT, &status));
     std::printf("  status %d\n", static_cast<int>(status));
     describe("  v2", p);

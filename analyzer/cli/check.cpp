@@ -1,0 +1,104 @@
+// `check` and `report`: recorded traces, judged as `run` judges them.
+#include <algorithm>
+#include <filesystem>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "analyzer/cli/command.h"
+#include "analyzer/cli/descendants.h"
+#include "analyzer/cli/judging.h"
+#include "analyzer/cli/session.h"
+#include "analyzer/cli/terminal.h"
+#include "analyzer/cli/trace_folder.h"
+
+namespace capturesan::cli {
+
+namespace {
+
+int refuse(std::string_view command, const std::vector<problem>& problems) {
+  std::vector<problem> named = problems;
+  for (problem& p : named) {
+    if (p.at.file.empty()) p.message = fmt::format("{}: {}", command, p.message);
+  }
+  complain(named);
+  return exit_usage;
+}
+
+bool is_folder(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::is_directory(path, error);
+}
+
+// A run whose program made no driver call leaves a folder without traces: that is an answer, not a mistake of the
+// caller.
+bool recorded_nothing(const std::string& path) {
+  return is_folder(path) && read_session(path) && trace_files_in(path).empty();
+}
+
+// What the sessions of the traces knew beyond the trace files.
+void add_sessions(report_data& data, const std::vector<std::string>& traces) {
+  for (const std::string& trace : traces) {
+    const std::optional<session_record> session = is_folder(trace) ? read_session(trace) : std::nullopt;
+    if (!session) continue;
+    data.uncovered.insert(data.uncovered.end(), session->uncovered.begin(), session->uncovered.end());
+    data.simulated = data.simulated || session->simulated;
+    if (traces.size() == 1) data.command = session->command;
+  }
+  if (traces.size() == 1) data.trace = traces[0];
+}
+
+// The reports, and the last line on stderr if it is not part of what stdout got.
+bool write_reports(const report_data& data, const std::vector<report_target>& targets) {
+  bool written = true, said = false;
+  for (const report_target& target : targets) {
+    if (!target.file.empty()) {
+      written = write_report_file(target, data) && written;
+      continue;
+    }
+    said = said || target.format->write == write_text;
+    written = write_all(STDOUT_FILENO, target.format->write(data, {colours(STDOUT_FILENO), false})) && written;
+  }
+  if (!said) write_all(STDERR_FILENO, last_line(data) + "\n");
+  return written;
+}
+
+int judge(std::string_view command, const invocation& in, bool may_be_running) {
+  problem p;
+  p.message = "no trace named";
+  p.hint = "see --help";
+  if (in.arguments.empty()) return refuse(command, {p});
+  const result<std::vector<report_target>> targets = report_targets(in.options);
+  if (!targets) return refuse(command, targets.problems());
+  p.message = "two reports cannot share stdout";
+  p.hint = "write FORMAT=FILE for one of them";
+  const auto on_stdout = [](const report_target& t) { return t.file.empty(); };
+  if (std::count_if(targets.value().begin(), targets.value().end(), on_stdout) > 1) return refuse(command, {p});
+
+  bool running = false;
+  for (const std::string& trace : in.arguments) running = running || !running_processes(trace).empty();
+  const bool follow = may_be_running && running;
+  result<std::unique_ptr<audit>> made = make_audit(in.options, follow ? reading::beside : reading::saved, {});
+  if (!made) return refuse(command, made.problems());
+  audit& judged = *made.value();
+  for (const std::string& trace : in.arguments) {
+    if (recorded_nothing(trace)) continue;
+    const result<std::size_t> added = judged.add(trace);
+    if (!added) return refuse(command, added.problems());
+  }
+  while (judged.poll() > 0) {
+  }
+  if (!follow) judged.finish();
+
+  report_data data = describe(judged, in.options);
+  add_sessions(data, in.arguments);
+  data.running = running;
+  conclude(data, in.options);
+  return write_reports(data, targets.value()) ? data.exit_code : exit_internal;
+}
+
+} // namespace
+
+int check_command(const invocation& in) { return judge("check", in, false); }
+int report_command(const invocation& in) { return judge("report", in, true); }
+
+} // namespace capturesan::cli

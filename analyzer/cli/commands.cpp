@@ -1,0 +1,195 @@
+#include "analyzer/cli/command.h"
+
+#include <algorithm>
+#include <exception>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "analyzer/cli/exit_code.h"
+#include "analyzer/cli/terminal.h"
+
+namespace capturesan::cli {
+
+namespace {
+
+const std::vector<command>& table() {
+  static const std::vector<command> list = {
+      {"run",
+       "-- PROGRAM [ARGUMENT]...",
+       "watch a program and report what breaks its graph captures",
+       run_command,
+       {{"output", "driver", "level", "rules", "report", "suppress", "baseline", "fail-on", "show", "cupti", "children",
+         "max-trace", "strict", "allow-empty", "wait", "strip-deepbind"},
+        0,
+        true},
+       "The program keeps its terminal, input, output and signals; everything capturesan says goes to stderr.\n"
+       "Exit code, the first that applies: 2 wrong usage or rules, 5 internal error, 1 findings, 3 incomplete trace "
+       "with\n"
+       "--strict, the program's own (128 + signal), 4 nothing captured, 0.\n",
+       "  capturesan run -- python serve.py --port 8000\n"
+       "  capturesan run --driver sim --report json=findings.json -- ./test_capture\n"
+       "  capturesan run -o trace --fail-on warning --strict -- ctest\n"},
+      {"check",
+       "TRACE...",
+       "judge recorded traces by the rules, as run does",
+       check_command,
+       {{"rules", "report", "suppress", "baseline", "fail-on", "show", "strict", "allow-empty"}, 64, false},
+       "TRACE is a trace file or the folder of a run; several are judged together.\n",
+       "  capturesan check capturesan-trace-20261129-101500-4711\n"
+       "  capturesan check --rules mine.yaml --report json trace > findings.json\n"},
+      {"report",
+       "TRACE...",
+       "write the report of a trace, also while its program is running",
+       report_command,
+       {{"rules", "report", "suppress", "baseline", "fail-on", "show", "strict", "allow-empty"}, 64, false},
+       "As check; but nothing is concluded from the end of the trace while its program is alive.\n",
+       "  capturesan report trace\n"
+       "  capturesan report --show suspected --report text --report json=findings.json trace\n"},
+      {"dump",
+       "TRACE...",
+       "print what was recorded, one line a record",
+       dump_command,
+       {{"format"}, 64, false},
+       "",
+       "  capturesan dump trace | grep cuStreamBeginCapture\n"
+       "  capturesan dump --format json trace/process-4711-1.cstrace\n"},
+      {"env",
+       "",
+       "print what to export where there is no wrapper",
+       env_command,
+       {{"output", "driver", "level", "cupti", "children", "max-trace", "strip-deepbind"}, 0, false},
+       "For containers, Ray, torchrun, Slurm and debuggers: evaluate its output in a shell, start the program, then "
+       "use\n"
+       "`capturesan check` on the folder.\n",
+       "  eval \"$(capturesan env -o /tmp/trace)\"\n"
+       "  srun --export=ALL bash -c 'eval \"$(capturesan env -o /tmp/trace-$SLURM_PROCID)\"; exec ./train'\n"},
+      {"rules",
+       "list | show ID | test [FILE]...",
+       "list the rules, explain one, run the tests inside rule files",
+       rules_command,
+       {{"rules"}, 64, false},
+       "",
+       "  capturesan rules list\n"
+       "  capturesan rules show CS101\n"
+       "  capturesan rules test mine.yaml\n"},
+      {"doctor",
+       "[-- PROGRAM]",
+       "say why the shim did not load, and what to do",
+       doctor_command,
+       {{"output", "driver", "pid"}, 0, true},
+       "Exit code: 0 if nothing stands in the way, 1 otherwise.\n",
+       "  capturesan doctor\n"
+       "  capturesan doctor -- ./my_program\n"
+       "  capturesan doctor --pid 4711\n"},
+      {"version",
+       "",
+       "print the version, the trace format and the number of driver calls known",
+       version_command,
+       {{}, 0, false},
+       "",
+       "  capturesan version\n"},
+  };
+  return list;
+}
+
+void print(int fd, std::string_view text) { write_all(fd, text); }
+
+std::string overview() {
+  std::string text = "usage: capturesan COMMAND [OPTION]... [ARGUMENT]...\n\n"
+                     "Finds what breaks CUDA graph captures, and what makes their replays silently wrong.\n\n";
+  for (const command& c : table()) text += fmt::format("  {:<9}{}\n", c.name, c.summary);
+  return text + "\nEach has --help with its options and examples. Start with:\n  capturesan run -- PROGRAM\n";
+}
+
+std::string help_of(const command& c) {
+  std::string text =
+      fmt::format("usage: capturesan {}{}{}{}\n\n{}.\n", c.name, c.accepts.names.empty() ? "" : " [OPTION]...",
+                  c.arguments.empty() ? "" : " ", c.arguments, c.summary);
+  if (!c.details.empty()) text += fmt::format("\n{}", c.details);
+  if (!c.accepts.names.empty()) text += "\noptions:\n";
+  for (const std::string_view name : c.accepts.names) {
+    if (const option_info* option = find_option(name)) text += option_help(*option);
+  }
+  if (!c.accepts.names.empty()) {
+    text += "\nEach option is also a variable (--max-trace: CAPTURESAN_MAX_TRACE; lists with commas) and a key of\n"
+            "capturesan.yaml in the working directory (max_trace). The command line wins, then the variable.\n";
+  }
+  return text + fmt::format("\nexamples:\n{}", c.examples);
+}
+
+int unknown_command(const std::string& name) {
+  std::vector<std::string_view> names;
+  for (const command& c : table()) names.push_back(c.name);
+  const std::string near = did_you_mean(name, names);
+  say(fmt::format("unknown command '{}'; {}", name,
+                  near.empty() ? "see capturesan --help" : "did you mean " + near + "?"));
+  return exit_usage;
+}
+
+int refuse(const command& c, const std::vector<problem>& problems) {
+  std::vector<problem> named = problems;
+  for (problem& p : named) {
+    if (p.at.file.empty()) p.message = fmt::format("{}: {}", c.name, p.message);
+  }
+  complain(named);
+  return exit_usage;
+}
+
+int run_one(const command& c, const std::vector<std::string>& words) {
+  const result<invocation> read = read_options(c.accepts, words);
+  if (!read) return refuse(c, read.problems());
+  const invocation& in = read.value();
+  if (in.help) {
+    print(STDOUT_FILENO, help_of(c));
+    return exit_ok;
+  }
+  for (const std::string& warning : in.warnings) say("warning: " + warning);
+  for (const std::string_view name : {std::string_view("suppress"), std::string_view("baseline")}) {
+    // Ignoring it would change what a green run means.
+    const auto& accepted = c.accepts.names;
+    const bool accepts = std::find(accepted.begin(), accepted.end(), name) != accepted.end();
+    if (!accepts || !in.options.given(name)) continue;
+    say(fmt::format("{}: --{} is not available yet", c.name, name));
+    return exit_usage;
+  }
+  return c.run(in);
+}
+
+} // namespace
+
+std::span<const command> commands() { return table(); }
+
+const command* find_command(std::string_view name) {
+  for (const command& c : table()) {
+    if (c.name == name) return &c;
+  }
+  return nullptr;
+}
+
+int dispatch(const std::vector<std::string>& words) {
+  occupy_standard_streams();
+  try {
+    if (words.empty()) {
+      print(STDERR_FILENO, overview());
+      return exit_usage;
+    }
+    std::string name = words[0];
+    std::vector<std::string> rest(words.begin() + 1, words.end());
+    if (name == "--version") name = "version";
+    if (name == "help" && !rest.empty()) {
+      name = rest[0];
+      rest = {"--help"};
+    }
+    if (name == "help" || name == "--help" || name == "-h") {
+      print(STDOUT_FILENO, overview());
+      return exit_ok;
+    }
+    const command* c = find_command(name);
+    return c ? run_one(*c, rest) : unknown_command(name);
+  } catch (const std::exception& error) {
+    say(fmt::format("internal error: {}", error.what()));
+    return exit_internal;
+  }
+}
+
+} // namespace capturesan::cli

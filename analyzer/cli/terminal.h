@@ -1,0 +1,21 @@
+// What the command says of itself: one line each, on stderr, marked with its name.
+#pragma once
+
+#include <string_view>
+
+#include "analyzer/result.h"
+
+namespace capturesan::cli {
+
+void say(std::string_view text);                     // "capturesan: text"
+void complain(const std::vector<problem>& problems); // position, code, message, the line with a caret, hint
+bool colours(int fd);                                // a terminal, NO_COLOR unset or empty, TERM not "dumb"
+
+// Keeps 0, 1 and 2 from being given to files of ours if this command was started without them. The program is started
+// without them as well.
+void occupy_standard_streams();
+
+// Writes all of it, whatever the signal or short write; false if the other end cannot take it.
+bool write_all(int fd, std::string_view text);
+
+} // namespace capturesan::cli

@@ -1,0 +1,206 @@
+#include "analyzer/findings.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include <fmt/format.h>
+
+#include "analyzer/cuda_results.h"
+
+namespace capturesan {
+
+namespace {
+
+constexpr std::size_t most_cascade = 64;
+constexpr std::size_t fingerprint_frames = 3;
+constexpr std::string_view shim_name = "libcapturesan.so";
+
+std::string file_name(std::string_view path) {
+  const auto slash = path.rfind('/');
+  return std::string(slash == std::string_view::npos ? path : path.substr(slash + 1));
+}
+
+// FNV-1a, 64 bits, twice with different starts: stable over platforms and versions, which std::hash is not.
+std::string digest(std::string_view text) {
+  const auto fnv = [&](std::uint64_t h) {
+    for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
+    return h;
+  };
+  return fmt::format("{:016x}{:016x}", fnv(0xcbf29ce484222325ull), fnv(0x9ae16a3b2f90404full));
+}
+
+// Frames of the driver and of the CUDA runtime say which call it was, not who made it.
+// Lines `  File "<file>", line <n> in <function>`; what else there is, or is cut off, is left out.
+std::vector<stack_frame> python_frames(std::string_view text) {
+  std::vector<stack_frame> out;
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    const std::string_view line = text.substr(0, end);
+    text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
+    constexpr std::string_view head = "  File \"", middle = "\", line ";
+    const std::size_t file_end = line.rfind(middle);
+    if (!line.starts_with(head) || file_end == std::string_view::npos || file_end < head.size()) continue;
+    const std::string_view rest = line.substr(file_end + middle.size());
+    stack_frame f;
+    const auto [number_end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), f.line);
+    const std::string_view after = rest.substr(static_cast<std::size_t>(number_end - rest.data()));
+    if (error != std::errc{} || !after.starts_with(" in ")) continue;
+    f.file = line.substr(head.size(), file_end - head.size());
+    f.symbol = after.substr(4);
+    out.push_back(std::move(f));
+  }
+  return out;
+}
+
+bool is_cuda_module(std::string_view module) {
+  return module.starts_with("libcuda.so") || module.starts_with("libcudart");
+}
+
+} // namespace
+
+thread_ref finding_store::thread(const process_state& p, std::uint32_t index) const {
+  thread_ref t;
+  t.pid = p.trace.pid;
+  t.index = index;
+  const auto it = p.trace.threads.find(index);
+  if (it != p.trace.threads.end()) {
+    t.tid = it->second.tid;
+    t.name = it->second.name;
+  }
+  return t;
+}
+
+std::vector<stack_frame> finding_store::stack(process_state& p, std::uint32_t id) { return frames(p, p.trace.stack(id)); }
+
+std::vector<stack_frame> finding_store::frames(process_state& p, std::span<const std::uint64_t> addresses) {
+  std::vector<stack_frame> out;
+  for (const std::uint64_t address : addresses) {
+    const traced_module* m = p.trace.module_at(address);
+    if (m != nullptr && file_name(m->path).starts_with(shim_name)) continue;
+    if (m != nullptr && names_ != nullptr) {
+      const auto named = names_->frame(m->path, m->build_id, m->bias, address);
+      out.insert(out.end(), named.begin(), named.end());
+      continue;
+    }
+    stack_frame f;
+    f.address = address;
+    if (m != nullptr) {
+      f.module = file_name(m->path);
+      f.offset = address - m->bias;
+    }
+    out.push_back(std::move(f));
+  }
+  return out;
+}
+
+capture_ref finding_store::capture(process_state& p, const capture_state& c) {
+  static constexpr std::string_view modes[] = {"global", "thread_local", "relaxed"};
+  capture_ref r;
+  r.id = c.id;
+  r.mode = modes[static_cast<std::size_t>(c.mode)];
+  r.stream = stream_name(p, c.origin);
+  r.origin_thread = thread(p, c.thread);
+  r.began_at = stack(p, c.stack);
+  return r;
+}
+
+pointer_ref finding_store::pointer(process_state& p, const subject& s) {
+  const pointer_use& u = *s.pointer;
+  const exec_node& n = s.view().exec->nodes[u.node];
+  const allocation& a = *u.memory;
+  pointer_ref r;
+  r.address = u.address;
+  r.node = n.index;
+  r.node_type = show(field_id::param_node_type, s.get(field_id::param_node_type));
+  r.kernel = s.kernel_name();
+  r.parameter = u.parameter;
+  r.offset = u.offset;
+  r.allocation = a.base;
+  r.allocation_bytes = a.size;
+  r.allocation_offset = u.address - a.base;
+  r.allocated_at = stack(p, a.made_stack);
+  r.freed_at = stack(p, a.freed_stack);
+  r.owner_now = s.owner_now();
+  return r;
+}
+
+finding finding_store::make(const rule& r, const subject& s, const rule_variant* variant) {
+  const event_view& v = s.view();
+  process_state& p = *v.process;
+  finding f;
+  f.rule = r.about.id;
+  f.name = r.about.name;
+  f.sev = variant != nullptr && variant->sev ? *variant->sev : r.about.sev;
+  f.conf = variant != nullptr && variant->conf ? *variant->conf : r.about.conf;
+  f.message = (variant != nullptr && variant->message ? *variant->message : r.message).fill(s);
+  f.remediation = (variant != nullptr && variant->remediation ? *variant->remediation : r.remediation).fill(s);
+  f.doc = r.about.doc;
+  f.time_s = seconds(v.at_ns);
+  if (v.event != nullptr) {
+    f.api = v.call->api;
+    f.symbol = v.call->symbol;
+    f.result = v.event->result;
+    f.result_name = result_name(f.result);
+    f.thread = thread(p, v.thread->index);
+    f.stack = stack(p, v.event->stack);
+    // Only the first launch from a place has a whole stack; all have their caller.
+    if (f.stack.empty() && v.call->cls == trace::call_class::graph_launch && v.event->arg[1] != 0) {
+      f.stack = frames(p, std::span(&v.event->arg[1], 1));
+    }
+    f.python = python_frames(v.python);
+  } else {
+    f.thread.pid = p.trace.pid;
+  }
+  if (v.capture != nullptr) f.capture = capture(p, *v.capture);
+  if (v.exec != nullptr) f.graph = graph_ref{v.exec->id, v.is_replay ? v.exec->replays : 0, v.exec->nodes.size()};
+  if (s.pointer != nullptr) f.pointers.push_back(pointer(p, s));
+  if (v.after_culprit && v.capture != nullptr && v.capture->culprit_finding >= 0) {
+    f.after = findings_[static_cast<std::size_t>(v.capture->culprit_finding)].fingerprint;
+  }
+  f.fingerprint = fingerprint(r, s, f);
+  return f;
+}
+
+// Rule, call, the nearest callers by module and symbol, and what the rule groups by. Nothing that a rebuild, another load address
+// or an added line would change.
+std::string finding_store::fingerprint(const rule& r, const subject& s, const finding& f) {
+  std::string all = r.about.id + '\n' + f.api;
+  std::size_t used = 0;
+  for (const stack_frame& frame : f.stack) {
+    if (used == fingerprint_frames) break;
+    if (is_cuda_module(frame.module)) continue;
+    all += '\n' + frame.module + '!' + frame.symbol;
+    ++used;
+  }
+  for (const field_id g : r.group_by) all += '\n' + std::string(info(g).name) + '=' + show(g, s.get(g));
+  return digest(all);
+}
+
+int finding_store::add(const rule& r, const subject& s, const rule_variant* variant) {
+  finding f = make(r, s, variant);
+  const auto [it, fresh] = by_fingerprint_.try_emplace(f.fingerprint, static_cast<int>(findings_.size()));
+  if (!fresh) {
+    ++findings_[static_cast<std::size_t>(it->second)].count;
+    return it->second;
+  }
+  findings_.push_back(std::move(f));
+  if (on_new_) on_new_(findings_.back());
+  return it->second;
+}
+
+void finding_store::add_cascade(std::vector<cascade_call>& list, const cascade_call& c) {
+  const auto same = std::find_if(list.begin(), list.end(), [&](const cascade_call& o) {
+    return o.api == c.api && o.result == c.result && o.thread.pid == c.thread.pid && o.thread.index == c.thread.index;
+  });
+  if (same != list.end()) {
+    ++same->count;
+  } else if (list.size() < most_cascade) {
+    list.push_back(c);
+  }
+}
+
+void finding_store::add_cascade(int index, const cascade_call& c) {
+  if (index >= 0) add_cascade(findings_[static_cast<std::size_t>(index)].cascade, c);
+}
+
+} // namespace capturesan

@@ -1,0 +1,52 @@
+// The findings so far: one for each fingerprint, with what hangs under it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "analyzer/finding.h"
+#include "analyzer/rule.h"
+#include "analyzer/subject.h"
+
+namespace capturesan {
+
+class finding_store {
+ public:
+  finding_store(std::shared_ptr<symbolizer> names, std::function<void(const finding&)> on_new)
+      : names_(std::move(names)), on_new_(std::move(on_new)) {}
+
+  // Adds a finding, or counts it if it is known. Returns its index.
+  int add(const rule& r, const subject& s, const rule_variant* variant);
+
+  // A call that failed because of finding `index`.
+  void add_cascade(int index, const cascade_call& c);
+  static void add_cascade(std::vector<cascade_call>& list, const cascade_call& c);
+
+  const std::vector<finding>& all() const { return findings_; }
+  symbolizer* names() const { return names_.get(); }
+
+  // Seconds are counted from here.
+  void set_start(std::int64_t ns) { start_ns_ = ns; }
+  double seconds(std::int64_t ns) const { return static_cast<double>(ns - start_ns_) / 1e9; }
+
+  thread_ref thread(const process_state& p, std::uint32_t index) const;
+  capture_ref capture(process_state& p, const capture_state& c);
+  std::vector<stack_frame> stack(process_state& p, std::uint32_t id);
+  std::vector<stack_frame> frames(process_state& p, std::span<const std::uint64_t> addresses);
+
+ private:
+  finding make(const rule& r, const subject& s, const rule_variant* variant);
+  pointer_ref pointer(process_state& p, const subject& s);
+  static std::string fingerprint(const rule& r, const subject& s, const finding& f);
+
+  std::shared_ptr<symbolizer> names_;
+  std::function<void(const finding&)> on_new_;
+  std::vector<finding> findings_;
+  std::unordered_map<std::string, int> by_fingerprint_;
+  std::int64_t start_ns_ = 0;
+};
+
+} // namespace capturesan

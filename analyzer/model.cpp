@@ -1,0 +1,216 @@
+#include "analyzer/model.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace capturesan {
+
+namespace {
+
+using trace::call_class;
+
+// The special stream handles of cuda.h.
+constexpr std::uint64_t null_stream = 0, legacy_stream = 1, per_thread_stream = 2;
+constexpr stream_key legacy_key = 1;
+constexpr stream_key per_thread_bit = std::uint64_t{1} << 63;
+
+bool names_event(call_class c) {
+  switch (c) {
+  case call_class::sync:
+  case call_class::query:
+  case call_class::timing:
+  case call_class::stream_wait:
+  case call_class::event_record:
+  case call_class::context_event: return true;
+  default: return false;
+  }
+}
+
+memory_kind kind_of_allocation(std::string_view api) {
+  if (api == "cuMemAllocManaged") return memory_kind::managed;
+  if (api.ends_with("Async")) return memory_kind::pool;
+  return memory_kind::device;
+}
+
+} // namespace
+
+bool is_capture_result(int result) { return result >= 900 && result <= 908; }
+
+stream_key key_of(std::uint64_t stream, bool per_thread_variant, std::uint32_t thread) {
+  if (stream == per_thread_stream || (stream == null_stream && per_thread_variant)) return per_thread_bit | thread;
+  if (stream == null_stream || stream == legacy_stream) return legacy_key;
+  return stream;
+}
+
+std::string stream_name(const process_state& p, stream_key key) {
+  if (key == legacy_key) return "the legacy default stream";
+  if ((key & per_thread_bit) != 0) return fmt::format("the default stream of thread {}", key & ~per_thread_bit);
+  const auto it = p.streams.find(key);
+  if (it == p.streams.end()) return fmt::format("stream {:#x}", key);
+  return fmt::format("stream {:#x} ({})", key, it->second.nonblocking ? "non-blocking" : "blocking");
+}
+
+stream_kind kind_of_stream(const event_view& v) {
+  const stream_key key = key_of(v.event->stream, v.call->per_thread, v.event != nullptr ? v.thread->index : 0);
+  if (key == legacy_key) return stream_kind::legacy;
+  if ((key & per_thread_bit) != 0) return stream_kind::per_thread;
+  const auto it = v.process->streams.find(key);
+  if (it == v.process->streams.end()) return stream_kind::unknown;
+  return it->second.nonblocking ? stream_kind::nonblocking : stream_kind::blocking;
+}
+
+thread_role role_of(const event_view& v) {
+  if (v.capture == nullptr) return thread_role::none;
+  if (v.capture->thread == v.thread->index) return thread_role::owner;
+  return v.capture->workers.contains(v.thread->index) ? thread_role::participant : thread_role::outsider;
+}
+
+last_record last_record_of(const event_view& v) {
+  if (v.operand_event == nullptr) return last_record::none;
+  if (v.operand_event->external) return last_record::external;
+  if (v.operand_event->capture == 0) return last_record::eager;
+  return v.operand_open ? last_record::open_capture : last_record::ended_capture;
+}
+
+pointer_state state_of(const process_state& p, const pointer_use& use) {
+  if (use.memory->live) return pointer_state::live;
+  return p.memory.find(use.address) ? pointer_state::other_owner : pointer_state::unmapped;
+}
+
+capture_state* process_state::capture_by_id(int id) const {
+  for (const auto& c : open)
+    if (c->id == id) return c.get();
+  return nullptr;
+}
+
+const capture_state* process_state::capture_at(std::uint64_t stream, std::uint64_t begin) const {
+  for (const auto& c : open)
+    if (c->stream == stream && c->begin_ticks == begin) return c.get();
+  return nullptr;
+}
+
+process_state& model::add(trace_file& file) {
+  processes_.push_back(std::make_unique<process_state>(file));
+  by_file_[&file] = processes_.back().get();
+  return *processes_.back();
+}
+
+thread_state& model::thread(process_state& p, std::uint32_t index) {
+  thread_state& t = p.threads[index];
+  t.index = index;
+  return t;
+}
+
+void model::apply(const merged_event& e, event_view& v) {
+  if (e.file != last_file_) {
+    last_file_ = e.file;
+    last_process_ = by_file_[e.file];
+    last_thread_ = nullptr;
+  }
+  if (last_thread_ == nullptr || last_thread_->index != e.cursor->thread_index()) {
+    last_thread_ = &thread(*last_process_, e.cursor->thread_index());
+  }
+  process_state& p = *last_process_;
+  v.process = &p;
+  v.thread = last_thread_;
+  v.call = e.call;
+  v.event = &e.cursor->current();
+  v.at_ns = e.at_ns;
+  v.capture = nullptr;
+  v.status = trace::capture_status::none;
+  v.on_capturing_stream = v.after_culprit = v.operand_open = v.is_replay = false;
+  v.operand_event = nullptr;
+  v.exec = nullptr;
+  if (!v.claimed.empty()) v.claimed.clear();
+  if (!v.pointers.empty()) v.pointers.clear();
+  if (!p.ended_now.empty()) p.ended_now.clear();
+  v.python = {};
+  if (e.cursor->has_side_records()) read_side_records(p, v, *e.cursor);
+  if ((v.event->flags & trace::event_unfinished) != 0) return; // it has no result yet
+  apply_call(p, v, *e.cursor);
+}
+
+void model::apply_call(process_state& p, event_view& v, const thread_cursor& records) {
+  const trace::event& e = *v.event;
+  const call_class cls = v.call->cls;
+  const bool in_capture = !p.open.empty() || !p.unexplained.empty();
+  if (names_event(cls)) look_at_operand_event(p, v);
+  if (in_capture) find_capture(p, v, records);
+  if (e.result != 0) {
+    if (in_capture) judge_refusal(p, v, records);
+    if (cls == call_class::capture_end) end_capture(p, v);
+    return;
+  }
+  if (v.on_capturing_stream) count_work(p, v);
+  switch (cls) {
+  case call_class::capture_begin: begin_capture(p, v); break;
+  case call_class::capture_end: end_capture(p, v); break;
+  case call_class::thread_mode: v.thread->mode = static_cast<capture_mode>(std::min<std::uint64_t>(e.arg[0], 2)); break;
+  case call_class::stream_create: p.streams[e.arg[0]] = {(e.arg[1] & 1) != 0}; break;
+  case call_class::stream_destroy: stream_destroyed(p, v); break;
+  case call_class::stream_wait: wait_event(p, v); break;
+  case call_class::event_create:
+  case call_class::event_destroy: p.events.erase(e.arg[0]); break;
+  case call_class::event_record: record_event(p, v); break;
+  case call_class::graph_create: p.graphs[e.arg[0]] = {}; break;
+  case call_class::graph_clone: {
+    const auto original = p.graphs.find(e.arg[1]);
+    const graph_state copy = original == p.graphs.end() ? graph_state{} : original->second;
+    p.graphs[e.arg[0]] = copy;
+    break;
+  }
+  case call_class::graph_destroy: p.graphs.erase(e.arg[0]); break;
+  case call_class::graph_instantiate: instantiate(p, v, records); break;
+  case call_class::graph_update: update_exec(p, v, records); break;
+  case call_class::exec_edit: edit_exec(p, v, records); break;
+  case call_class::graph_launch: launch_graph(p, v); break;
+  case call_class::exec_destroy: destroy_exec(p, e.arg[0]); break;
+  default: apply_memory(p, v); break;
+  }
+}
+
+// Work on a capturing stream is a node: it allocates and frees when the graph runs, not now.
+void model::apply_memory(process_state& p, event_view& v) {
+  if (v.on_capturing_stream) return;
+  const trace::event& e = *v.event;
+  allocation a;
+  switch (v.call->cls) {
+  case call_class::alloc: a.kind = kind_of_allocation(v.call->api); break;
+  case call_class::host_alloc: a.kind = memory_kind::pinned; break;
+  case call_class::host_register: a.kind = memory_kind::registered; break;
+  case call_class::map: a.kind = memory_kind::mapped; break;
+  case call_class::free:
+  case call_class::host_free:
+  case call_class::host_unregister:
+    if (const auto gone = p.memory.remove(e.arg[0])) {
+      gone->freed_by = v.call;
+      gone->freed_stack = e.stack;
+      gone->freed_thread = v.thread->index;
+      gone->freed_ns = v.at_ns;
+    }
+    return;
+  case call_class::unmap:
+    a.freed_by = v.call;
+    a.freed_stack = e.stack;
+    a.freed_thread = v.thread->index;
+    a.freed_ns = v.at_ns;
+    p.memory.unmap(e.arg[0], e.arg[1], a);
+    return;
+  case call_class::address_free: p.memory.release_reservation(e.arg[0], e.arg[1]); return;
+  default: return;
+  }
+  if (e.arg[1] == 0) return;
+  a.base = e.arg[0];
+  a.size = e.arg[1];
+  a.made_by = v.call;
+  a.made_stack = e.stack;
+  a.made_thread = v.thread->index;
+  if (a.kind == memory_kind::mapped) {
+    p.memory.map(a);
+  } else {
+    p.memory.add(a);
+  }
+}
+
+} // namespace capturesan

@@ -1,0 +1,231 @@
+// The state of the traced processes, rebuilt from their events: threads and their modes, streams, events, captures, memory, graphs,
+// execs. Its size follows what is alive in the processes, not how long they run. It states facts; rules judge.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <functional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "analyzer/finding.h"
+#include "analyzer/memory.h"
+#include "analyzer/merger.h"
+
+namespace capturesan {
+
+enum class capture_mode : std::uint8_t { global, thread_local_, relaxed }; // as CUstreamCaptureMode
+enum class stream_kind : std::uint8_t { unknown, legacy, per_thread, blocking, nonblocking };
+enum class last_record : std::uint8_t { none, eager, open_capture, ended_capture, external };
+enum class thread_role : std::uint8_t { none, owner, participant, outsider };
+enum class certainty : std::uint8_t { exact, typed, inferred };
+enum class pointer_state : std::uint8_t { live, unmapped, other_owner };
+
+// A stream as an object, whatever name a call gave it: handle, or one of the default streams.
+using stream_key = std::uint64_t;
+
+// How far into the work of each stream of a capture something reaches: stream -> number of its last work.
+using reach = std::map<stream_key, std::uint64_t>;
+
+struct capture_state {
+  int id = 0;
+  std::uint64_t stream = 0; // as passed to begin
+  stream_key origin = 0;
+  std::uint64_t begin_ticks = 0, end_ticks = 0;
+  std::int64_t begin_ns = 0, end_ns = 0;
+  capture_mode mode = capture_mode::global;
+  std::uint32_t thread = 0; // that began it
+  std::uint32_t stack = 0;
+  bool ended = false;
+  int result = -1; // of the end call
+  bool invalidated = false;
+  bool culprit_seen = false;
+
+  struct member {
+    std::uint64_t work = 0; // number of the stream's last work
+    reach reached;          // what its next work comes after
+    std::uint32_t forked_by = 0;
+    std::uint32_t fork_stack = 0;
+  };
+  std::map<stream_key, member> members; // the streams that are part of it, origin included
+  std::set<std::uint32_t> workers;      // threads that put work into it
+  std::uint64_t operations = 0;         // work captured
+  std::uint64_t nodes = 0;              // of its graph, once it has ended well
+
+  // The engine's own notes.
+  int culprit_finding = -1;  // index in its store
+  int probable_finding = -1; // explains the end if no culprit shows up
+  std::vector<cascade_call> waiting; // 901s seen before the culprit
+
+  std::vector<stream_key> unjoined() const;
+};
+
+struct stream_state {
+  bool nonblocking = false;
+};
+
+struct event_state {
+  int capture = 0; // id of the capture it was last recorded in; 0 = eager
+  bool external = false;
+  stream_key stream = 0;
+  reach reached;
+};
+
+struct function_state {
+  std::string name; // mangled
+  std::vector<std::pair<std::uint16_t, std::uint16_t>> layout; // offset, size of each parameter
+};
+
+struct graph_state {
+  int capture = 0; // id; 0 = built by hand
+  std::uint64_t nodes = 0;
+};
+
+struct exec_node {
+  std::uint32_t index = 0; // in the driver's list
+  std::uint64_t node = 0;  // handle
+  trace::node_type type = trace::node_type::empty;
+  bool enabled = true;
+  std::shared_ptr<const function_state> function; // of a kernel node
+};
+
+// An address in a node that was inside an allocation when the exec was made.
+struct pointer_use {
+  std::uint64_t address = 0;
+  std::shared_ptr<allocation> memory;
+  std::uint32_t node = 0; // position in exec_state::nodes
+  std::int32_t parameter = -1;
+  std::uint32_t offset = 0; // in the parameter
+  certainty sure = certainty::exact;
+  bool stale = false; // already found not to be live any more
+};
+
+struct exec_state {
+  int id = 0;
+  std::uint64_t handle = 0, graph = 0;
+  int capture = 0;
+  std::vector<exec_node> nodes;
+  std::vector<pointer_use> pointers;
+  std::uint64_t replays = 0;
+  std::uint64_t kernels = 0, kernels_resolved = 0;
+  bool unknown = false;     // changed in a way the trace does not show: judge nothing
+  bool changed = true;      // since the last replay
+  std::uint64_t epoch = 0;  // memory_map::graph_epoch() at the last replay
+};
+
+struct thread_state {
+  std::uint32_t index = 0;
+  capture_mode mode = capture_mode::global;
+};
+
+struct process_state {
+  explicit process_state(trace_file& f) : file(f), trace(f.process()) {}
+  trace_file& file;
+  traced_process& trace;
+  std::unordered_map<std::uint32_t, thread_state> threads;
+  std::unordered_map<std::uint64_t, stream_state> streams;
+  std::unordered_map<std::uint64_t, event_state> events; // only those last recorded in a capture window
+  std::unordered_map<stream_key, capture_state*> capturing;
+  std::vector<std::unique_ptr<capture_state>> open;      // in order of begin
+  std::vector<std::unique_ptr<capture_state>> unexplained; // ended invalidated, culprit not (yet) seen
+  std::vector<std::unique_ptr<capture_state>> ended_now; // ended by the event at hand
+  memory_map memory;
+  std::unordered_map<std::uint64_t, std::shared_ptr<const function_state>> functions;
+  std::unordered_map<std::uint64_t, graph_state> graphs;
+  std::unordered_map<std::uint64_t, std::unique_ptr<exec_state>> execs;
+
+  capture_state* capture_by_id(int id) const;
+  const capture_state* capture_at(std::uint64_t stream, std::uint64_t begin) const;
+};
+
+// An event with what the model knows about it. Valid until the next event.
+struct event_view {
+  process_state* process = nullptr;
+  thread_state* thread = nullptr;
+  const call_ref* call = nullptr;
+  const trace::event* event = nullptr; // null for what is not a call (trace_lost, …)
+  std::int64_t at_ns = 0;
+
+  capture_state* capture = nullptr; // the capture the call is about; may have ended with this call
+  trace::capture_status status = trace::capture_status::unknown; // of that capture after the call
+  bool on_capturing_stream = false;
+  bool after_culprit = false;                 // the capture had its culprit before
+  std::vector<capture_state*> claimed;        // captures whose culprit this call is
+  const event_state* operand_event = nullptr; // last record of the event the call names, as it was before the call
+  bool operand_open = false;                  // ... is in a capture that is still open
+  exec_state* exec = nullptr;
+  bool is_replay = false; // of exec
+  std::string_view python; // frames of the call as CPython printed them; empty if none were recorded
+  std::vector<pointer_use*> pointers; // of the replay: all at the first, then those whose memory changed
+};
+
+bool is_capture_result(int result);    // 900-908
+inline bool is_cascade(int result) { return result == 901; } // a capture that was invalidated before
+
+class model {
+ public:
+  process_state& add(trace_file& file);
+
+  // Brings the state up to date with one event and says what it is about.
+  void apply(const merged_event& e, event_view& view);
+
+  // Captures that ended invalidated before `ns` and whose culprit nobody will claim any more.
+  std::vector<std::pair<process_state*, std::unique_ptr<capture_state>>> take_unexplained(std::int64_t ns);
+
+  const std::vector<std::unique_ptr<process_state>>& processes() const { return processes_; }
+  std::uint64_t replays() const { return replays_; }
+
+  // Called when a capture begins or ends, when an exec is made, changed or destroyed; for the summary.
+  std::function<void(process_state&, const capture_state&)> on_capture;
+  std::function<void(process_state&, const exec_state&)> on_exec;
+
+ private:
+  thread_state& thread(process_state& p, std::uint32_t index);
+  void apply_call(process_state& p, event_view& v, const thread_cursor& records);
+  void apply_memory(process_state& p, event_view& v);
+
+  // model_capture.cpp
+  void begin_capture(process_state& p, event_view& v);
+  void end_capture(process_state& p, event_view& v);
+  void close_capture(process_state& p, capture_state& c, event_view& v);
+  void stream_destroyed(process_state& p, const event_view& v);
+  void record_event(process_state& p, event_view& v);
+  void wait_event(process_state& p, event_view& v);
+  void count_work(process_state& p, event_view& v);
+  void look_at_operand_event(process_state& p, event_view& v);
+  void find_capture(process_state& p, event_view& v, const thread_cursor& records);
+  void judge_refusal(process_state& p, event_view& v, const thread_cursor& records);
+
+  // model_graph.cpp
+  void read_side_records(process_state& p, event_view& v, const thread_cursor& records);
+  void instantiate(process_state& p, event_view& v, const thread_cursor& records);
+  void update_exec(process_state& p, event_view& v, const thread_cursor& records);
+  void edit_exec(process_state& p, event_view& v, const thread_cursor& records);
+  void launch_graph(process_state& p, event_view& v);
+  void read_node(process_state& p, exec_state& x, const side_record& r);
+  void add_pointer(process_state& p, exec_state& x, const pointer_use& use);
+  void read_parameters(process_state& p, exec_state& x, std::uint32_t node, std::span<const std::byte> block);
+  void exec_ready(process_state& p, exec_state& x);
+  void destroy_exec(process_state& p, std::uint64_t handle);
+
+  std::vector<std::unique_ptr<process_state>> processes_;
+  std::unordered_map<const trace_file*, process_state*> by_file_;
+  const trace_file* last_file_ = nullptr; // one-entry caches: events come in runs of one thread
+  process_state* last_process_ = nullptr;
+  thread_state* last_thread_ = nullptr;
+  int captures_ = 0, execs_ = 0;
+  std::uint64_t replays_ = 0;
+};
+
+// Facts that follow from a view; worked out only when a rule asks.
+stream_key key_of(std::uint64_t stream, bool per_thread_variant, std::uint32_t thread);
+stream_kind kind_of_stream(const event_view& v);
+thread_role role_of(const event_view& v);
+last_record last_record_of(const event_view& v);
+pointer_state state_of(const process_state& p, const pointer_use& use);
+std::string stream_name(const process_state& p, stream_key key);
+
+} // namespace capturesan

@@ -1,0 +1,222 @@
+// Graphs, execs and the addresses in their nodes.
+#include <algorithm>
+#include <cstring>
+
+#include "analyzer/model.h"
+
+namespace capturesan {
+
+namespace {
+
+using trace::node_type;
+using trace::record_kind;
+
+std::uint64_t word_at(std::span<const std::byte> block, std::size_t offset) {
+  std::uint64_t word = 0;
+  if (offset + sizeof(word) <= block.size()) std::memcpy(&word, block.data() + offset, sizeof(word));
+  return word;
+}
+
+// Bits of value[3] of a memcpy node.
+constexpr std::uint64_t host_destination = 1, host_source = 2, array_destination = 4, array_source = 8;
+
+} // namespace
+
+void model::read_side_records(process_state& p, event_view& v, const thread_cursor& records) {
+  records.each_side_record([&](const side_record& r) {
+    if (r.kind == record_kind::python_stack) {
+      const auto head = r.as<trace::payload_record>();
+      const auto text = r.payload(sizeof(head), head.bytes);
+      v.python = {reinterpret_cast<const char*>(text.data()), text.size()};
+    }
+    if (r.kind != record_kind::function) return;
+    const auto head = r.as<trace::payload_record>();
+    const auto payload = r.payload(sizeof(head), head.bytes);
+    auto f = std::make_shared<function_state>();
+    const std::size_t count = std::min<std::size_t>(head.aux, payload.size() / 4);
+    for (std::size_t i = 0; i < count; ++i) {
+      std::uint16_t pair[2];
+      std::memcpy(pair, payload.data() + i * 4, 4);
+      f->layout.emplace_back(pair[0], pair[1]);
+    }
+    f->name.assign(reinterpret_cast<const char*>(payload.data()) + count * 4, payload.size() - count * 4);
+    p.functions[head.key] = std::move(f);
+  });
+}
+
+void model::add_pointer(process_state& p, exec_state& x, const pointer_use& use) {
+  if (use.address == 0) return;
+  auto a = p.memory.find(use.address);
+  if (!a) return;
+  a->in_graph = true;
+  x.pointers.push_back(use);
+  x.pointers.back().memory = std::move(a);
+}
+
+// Words of the parameter block that are addresses. A parameter of 8 bytes is a pointer if it points somewhere; a word inside a
+// larger one may be one.
+void model::read_parameters(process_state& p, exec_state& x, std::uint32_t node, std::span<const std::byte> block) {
+  const exec_node& n = x.nodes[node];
+  const auto use = [&](std::size_t at, std::int32_t parameter, std::size_t offset, certainty sure) {
+    pointer_use u;
+    u.address = word_at(block, at);
+    u.node = node;
+    u.parameter = parameter;
+    u.offset = static_cast<std::uint32_t>(offset);
+    u.sure = sure;
+    add_pointer(p, x, u);
+  };
+  const std::size_t before = x.pointers.size();
+  if (!n.function || n.function->layout.empty()) {
+    for (std::size_t at = 0; at + 8 <= block.size(); at += 8) use(at, -1, at, certainty::inferred);
+  } else {
+    std::int32_t parameter = 0;
+    for (const auto& [offset, size] : n.function->layout) {
+      if (size == 8) {
+        use(offset, parameter, 0, certainty::typed);
+      } else {
+        const std::size_t end = std::min<std::size_t>(std::size_t{offset} + size, block.size());
+        for (std::size_t at = (std::size_t{offset} + 7) / 8 * 8; at + 8 <= end; at += 8)
+          use(at, parameter, at - offset, certainty::inferred);
+      }
+      ++parameter;
+    }
+  }
+  ++x.kernels;
+  if (x.pointers.size() > before) ++x.kernels_resolved;
+}
+
+void model::read_node(process_state& p, exec_state& x, const side_record& r) {
+  const auto n = r.as<trace::node_record>();
+  const auto place = static_cast<std::uint32_t>(x.nodes.size());
+  exec_node node;
+  node.index = n.index;
+  node.node = n.node;
+  node.type = n.type;
+  if (n.type == node_type::kernel) {
+    const auto f = p.functions.find(n.value[0]);
+    if (f != p.functions.end()) node.function = f->second;
+  }
+  x.nodes.push_back(std::move(node));
+  const auto exact = [&](std::uint64_t address) {
+    pointer_use u;
+    u.address = address;
+    u.node = place;
+    add_pointer(p, x, u);
+  };
+  switch (n.type) {
+  case node_type::kernel: read_parameters(p, x, place, r.payload(sizeof(n), n.bytes)); break;
+  case node_type::memcpy:
+    if ((n.value[3] & (host_destination | array_destination)) == 0) exact(n.value[0]);
+    if ((n.value[3] & (host_source | array_source)) == 0) exact(n.value[1]);
+    break;
+  case node_type::memset: exact(n.value[0]); break;
+  default: break;
+  }
+}
+
+void model::exec_ready(process_state& p, exec_state& x) {
+  x.changed = true;
+  if (on_exec) on_exec(p, x);
+}
+
+void model::destroy_exec(process_state& p, std::uint64_t handle) {
+  const auto it = p.execs.find(handle);
+  if (it == p.execs.end()) return;
+  if (on_exec) on_exec(p, *it->second);
+  p.execs.erase(it);
+}
+
+void model::instantiate(process_state& p, event_view& v, const thread_cursor& records) {
+  const trace::event& e = *v.event;
+  auto x = std::make_unique<exec_state>();
+  x->id = ++execs_;
+  x->handle = e.arg[0];
+  x->graph = e.arg[1];
+  records.each_side_record([&](const side_record& r) {
+    if (r.kind == record_kind::node) read_node(p, *x, r);
+  });
+  const auto g = p.graphs.find(e.arg[1]);
+  if (g != p.graphs.end()) {
+    x->capture = g->second.capture;
+    g->second.nodes = x->nodes.size();
+  }
+  v.exec = x.get();
+  exec_ready(p, *x);
+  destroy_exec(p, e.arg[0]); // a handle that is given out again was destroyed unseen
+  p.execs[e.arg[0]] = std::move(x);
+}
+
+void model::update_exec(process_state& p, event_view& v, const thread_cursor& records) {
+  const auto it = p.execs.find(v.event->arg[0]);
+  if (it == p.execs.end()) return;
+  exec_state& x = *it->second;
+  v.exec = &x;
+  x.nodes.clear();
+  x.pointers.clear();
+  x.kernels = x.kernels_resolved = 0;
+  records.each_side_record([&](const side_record& r) {
+    if (r.kind == record_kind::node) read_node(p, x, r);
+  });
+  x.unknown = x.nodes.empty();
+  exec_ready(p, x);
+}
+
+// One node of an exec got new parameters, or was switched on or off.
+void model::edit_exec(process_state& p, event_view& v, const thread_cursor& records) {
+  const auto it = p.execs.find(v.event->arg[0]);
+  if (it == p.execs.end()) return;
+  exec_state& x = *it->second;
+  v.exec = &x;
+  const std::uint64_t handle = v.event->arg[1];
+  x.changed = true;
+  if (v.call->api == "cuGraphNodeSetEnabled") {
+    for (exec_node& n : x.nodes)
+      if (n.node == handle) n.enabled = v.event->arg[2] != 0;
+    return;
+  }
+  // A record holds the node's new parameters; without one, something changed that has no address.
+  records.each_side_record([&](const side_record& r) {
+    if (r.kind != record_kind::node) return;
+    std::erase_if(x.pointers, [&](const pointer_use& u) { return x.nodes[u.node].node == handle; });
+    exec_state fresh;
+    read_node(p, fresh, r);
+    for (std::uint32_t at = 0; at < x.nodes.size(); ++at) {
+      if (x.nodes[at].node != handle) continue;
+      if (fresh.nodes.front().function) x.nodes[at].function = fresh.nodes.front().function;
+      for (pointer_use& u : fresh.pointers) {
+        u.node = at;
+        x.pointers.push_back(std::move(u));
+      }
+      break;
+    }
+  });
+}
+
+void model::launch_graph(process_state& p, event_view& v) {
+  const auto it = p.execs.find(v.event->arg[0]);
+  if (it == p.execs.end()) return;
+  exec_state& x = *it->second;
+  v.exec = &x;
+  if (v.on_capturing_stream) return; // becomes a child graph of the capture
+  v.is_replay = true;
+  ++replays_;
+  ++x.replays;
+  const std::uint64_t epoch = p.memory.graph_epoch();
+  const bool first = x.replays == 1;
+  if (x.unknown || (!x.changed && x.epoch == epoch)) return;
+  for (pointer_use& u : x.pointers) {
+    if (!x.nodes[u.node].enabled) continue;
+    if (!u.memory->live && !u.stale) {
+      u.stale = true;
+      v.pointers.push_back(&u);
+    } else if (first) {
+      v.pointers.push_back(&u);
+    }
+    if (u.memory->live) u.stale = false;
+  }
+  x.changed = false;
+  x.epoch = epoch;
+}
+
+} // namespace capturesan

@@ -1,0 +1,228 @@
+// The report for people: grouped by rule and capture, the worst first, the last line last.
+#include <algorithm>
+#include <fmt/format.h>
+#include <iterator>
+#include <map>
+
+#include "analyzer/report.h"
+
+namespace capturesan {
+
+namespace {
+
+constexpr std::size_t frames_shown = 24;
+
+enum class ink : std::uint8_t { plain, bold, dim, red, yellow, cyan };
+
+// Collects the text; every foreign string passes through printable().
+class page {
+ public:
+  explicit page(const report_style& style) : colour_(style.colour) {}
+
+  std::string paint(ink colour, std::string_view text) const {
+    static constexpr std::string_view codes[] = {"0", "1", "2", "1;31", "1;33", "1;36"};
+    if (!colour_ || colour == ink::plain) return std::string(text);
+    return fmt::format("\x1b[{}m{}\x1b[0m", codes[static_cast<std::size_t>(colour)], text);
+  }
+  void line(int indent, std::string_view text) {
+    fmt::format_to(std::back_inserter(out_), "{:{}}{}\n", "", indent, text);
+  }
+  void gap() { out_ += '\n'; }
+  std::string& text() { return out_; }
+
+ private:
+  bool colour_;
+  std::string out_;
+};
+
+ink ink_of(severity value) {
+  if (value == severity::error) return ink::red;
+  return value == severity::warning ? ink::yellow : ink::cyan;
+}
+
+std::string size_text(std::uint64_t bytes) {
+  constexpr std::string_view units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  std::size_t unit = 0;
+  while (unit + 1 < std::size(units) && bytes >= 1024 && bytes % 1024 == 0) {
+    bytes /= 1024;
+    ++unit;
+  }
+  if (unit + 1 < std::size(units) && bytes >= 1024 * 1024) {
+    return fmt::format("{:.1f} {}", static_cast<double>(bytes) / 1024, units[unit + 1]);
+  }
+  return fmt::format("{} {}", bytes, units[unit]);
+}
+
+std::string thread_text(const thread_ref& thread) {
+  std::string text = fmt::format("thread {}", thread.index);
+  if (!thread.name.empty()) text += fmt::format(" \"{}\"", printable(thread.name));
+  return text + fmt::format(" (pid {}, tid {})", thread.pid, thread.tid);
+}
+
+std::string place(const stack_frame& frame) {
+  if (frame.file.empty()) return {};
+  return frame.line > 0 ? fmt::format("{}:{}", printable(frame.file), frame.line) : printable(frame.file);
+}
+
+std::string frame_text(const stack_frame& frame) {
+  std::string text = frame.symbol.empty() ? std::string("??") : printable(frame.symbol);
+  if (const std::string where = place(frame); !where.empty()) return text + "  " + where;
+  if (!frame.module.empty()) return text + fmt::format("  ({}+{:#x})", printable(frame.module), frame.offset);
+  if (frame.address) text += fmt::format("  [{:#x}]", frame.address);
+  return text;
+}
+
+// The first frame that says more than an address: where a person would look.
+const stack_frame* best_frame(const std::vector<stack_frame>& stack) {
+  for (const stack_frame& frame : stack) {
+    if (!frame.file.empty()) return &frame;
+  }
+  for (const stack_frame& frame : stack) {
+    if (!frame.symbol.empty()) return &frame;
+  }
+  return stack.empty() ? nullptr : &stack.front();
+}
+
+void write_stack(page& out, int indent, std::string_view title, const std::vector<stack_frame>& stack) {
+  if (stack.empty()) return;
+  out.line(indent, title);
+  const std::size_t count = std::min(stack.size(), frames_shown);
+  for (std::size_t i = 0; i < count; ++i) {
+    out.line(indent + 2, fmt::format("{} {}", out.paint(ink::dim, fmt::format("#{}", i)), frame_text(stack[i])));
+  }
+  if (count < stack.size()) out.line(indent + 2, fmt::format("... {} more", stack.size() - count));
+}
+
+std::string capture_text(const capture_ref& capture) {
+  std::string text = fmt::format("capture {} ({} mode, {}), begun by {}", capture.id, printable(capture.mode),
+                                 printable(capture.stream), thread_text(capture.origin_thread));
+  if (const stack_frame* frame = best_frame(capture.began_at)) text += " in " + frame_text(*frame);
+  return text;
+}
+
+void write_pointer(page& out, const pointer_ref& pointer) {
+  std::string text = fmt::format("{:#x} in node {} ({})", pointer.address, pointer.node, printable(pointer.node_type));
+  if (!pointer.kernel.empty()) text += fmt::format(", kernel {}", printable(pointer.kernel));
+  if (pointer.parameter >= 0) text += fmt::format(", parameter {} at byte {}", pointer.parameter, pointer.offset);
+  out.line(4, text);
+  if (pointer.allocation_bytes) {
+    out.line(6, fmt::format("byte {} of the {} at {:#x}", pointer.allocation_offset,
+                            size_text(pointer.allocation_bytes), pointer.allocation));
+  }
+  write_stack(out, 6, "allocated", pointer.allocated_at);
+  write_stack(out, 6, "freed", pointer.freed_at);
+  if (!pointer.owner_now.empty()) out.line(6, "now owned by " + printable(pointer.owner_now));
+}
+
+void write_cascade(page& out, const std::vector<cascade_call>& cascade) {
+  if (cascade.empty()) return;
+  std::map<std::pair<std::string, int>, std::uint64_t> calls;
+  for (const cascade_call& call : cascade) ++calls[{call.api, call.result}];
+  out.line(2, fmt::format("{} later call{} failed because of this:", cascade.size(), cascade.size() == 1 ? "" : "s"));
+  for (const auto& [call, count] : calls) {
+    out.line(4, fmt::format("{} -> {}{}", printable(call.first), call.second,
+                            count > 1 ? fmt::format(" ({} times)", count) : ""));
+  }
+}
+
+std::string call_text(const finding& found) {
+  std::string text = printable(found.api);
+  if (!found.symbol.empty() && found.symbol != found.api) text += fmt::format(" [{}]", printable(found.symbol));
+  text += fmt::format(" returned {}", found.result);
+  if (!found.result_name.empty()) text += fmt::format(" ({})", printable(found.result_name));
+  return text;
+}
+
+void write_finding(page& out, const finding& found, const report_data& data) {
+  std::string title = out.paint(ink_of(found.sev), name_of(found.sev)) + ": " + printable(found.message);
+  if (found.count > 1) title += fmt::format(" ({} times)", found.count);
+  out.line(0, title);
+  if (!found.api.empty()) out.line(2, fmt::format("{}, on {}", call_text(found), thread_text(found.thread)));
+  if (found.graph) {
+    std::string text = fmt::format("graph {} ({} nodes)", found.graph->id, found.graph->nodes);
+    if (found.graph->replay) text += fmt::format(", replay {}", found.graph->replay);
+    out.line(2, text);
+  }
+  write_stack(out, 2, "stack", found.stack);
+  write_stack(out, 2, "python", found.python);
+  if (!found.pointers.empty()) out.line(2, found.pointers.size() == 1 ? "pointer" : "pointers");
+  for (const pointer_ref& pointer : found.pointers) write_pointer(out, pointer);
+  write_cascade(out, found.cascade);
+  if (!found.after.empty()) {
+    std::string first = "after: " + printable(found.after);
+    for (const finding& other : data.findings) {
+      if (other.fingerprint != found.after) continue;
+      first =
+          fmt::format("after: {} {}, which came first in this capture", printable(other.rule), printable(other.api));
+    }
+    out.line(2, first);
+  }
+  if (!found.remediation.empty()) out.line(2, out.paint(ink::bold, "fix") + ": " + printable(found.remediation));
+  if (!found.doc.empty()) out.line(2, "see: " + printable(found.doc));
+  out.line(2,
+           out.paint(ink::dim, fmt::format("{}, fingerprint {}", name_of(found.conf), printable(found.fingerprint))));
+}
+
+void write_findings(page& out, const report_data& data) {
+  const finding* before = nullptr;
+  const auto capture_id = [](const finding& f) { return f.capture ? f.capture->id : 0; };
+  for (const finding* found : shown_findings(data)) {
+    const bool same_group = before && before->rule == found->rule && capture_id(*before) == capture_id(*found);
+    if (before) out.gap();
+    if (!same_group) {
+      out.line(0, out.paint(ink::bold, fmt::format("== {} {}", printable(found->rule), printable(found->name))));
+      if (found->capture) out.line(3, capture_text(*found->capture));
+    }
+    write_finding(out, *found, data);
+    before = found;
+  }
+  if (before) out.gap();
+}
+
+void write_missed(page& out, const report_data& data) {
+  const audit_summary& summary = data.summary;
+  std::map<std::string, std::string> skipped; // reason -> rules
+  for (const rule_status& rule : summary.rules) {
+    if (rule.evaluated || summary.events == 0) continue;
+    std::string& ids = skipped[rule.why_not];
+    ids += (ids.empty() ? "" : ", ") + rule.id;
+  }
+  for (const auto& [reason, ids] : skipped) {
+    out.line(0, fmt::format("not evaluated: {} ({})", printable(ids), printable(reason)));
+  }
+  for (const auto& [name, counts] : summary.coverage) {
+    if (counts.first == counts.second) continue;
+    out.line(0, fmt::format("coverage: {} was hooked {} times, CUPTI counted {}", printable(name), counts.first,
+                            counts.second));
+  }
+  for (const uncovered_process& process : data.uncovered) {
+    out.line(0, fmt::format("not covered: pid {} uses the driver without the shim: {}", process.pid,
+                            printable(process.command)));
+  }
+  for (const std::string& reason : data.unreadable) out.line(0, "not read: " + printable(reason));
+  for (const std::string& note : summary.notes) out.line(0, "note: " + printable(note));
+  if (data.running) out.line(0, "note: the program is still running; this is what was recorded so far");
+}
+
+} // namespace
+
+std::string headline(const finding& found, const report_style& style) {
+  const page out(style);
+  std::string text = fmt::format("capturesan: {}: {} {}: {}", out.paint(ink_of(found.sev), name_of(found.sev)),
+                                 printable(found.rule), printable(found.name), printable(found.message));
+  const stack_frame* frame = best_frame(found.python.empty() ? found.stack : found.python);
+  if (frame) text += fmt::format(" [{}]", frame_text(*frame));
+  return text;
+}
+
+std::string write_text(const report_data& data, const report_style& style) {
+  page out(style);
+  if (!style.brief || verdict_of(data) != verdict::clean) {
+    write_findings(out, data);
+    write_missed(out, data);
+  }
+  out.line(0, last_line(data));
+  return std::move(out.text());
+}
+
+} // namespace capturesan
