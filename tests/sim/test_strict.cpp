@@ -3,7 +3,11 @@
 
 #include "client.h"
 
+#include <cstdlib>
+
 namespace {
+
+[[maybe_unused]] const int strict = setenv("CAPTURESAN_SIM_STRICT", "1", 1);
 
 CUdeviceptr allocate() {
   CUdeviceptr address = 0;

@@ -4,6 +4,10 @@
 
 #include "client.h"
 
+#include <cstdlib>
+
+[[maybe_unused]] static const int unrefused = setenv("CAPTURESAN_SIM_REFUSE", "0", 1);
+
 TEST_CASE("calls that a capture forbids succeed, and the capture goes on") {
   const client::device device;
   REQUIRE(device.good);
