@@ -75,6 +75,7 @@ int main(int argc, char** argv) {
     return 77;
   }
   std::printf("fact,answer\n");
+  std::fflush(stdout); // the children must not inherit it
   std::vector<const std::vector<fact>*> lists = {&driver_facts, &memory_facts, &capture_facts,      &capture_call_facts,
                                                  &graph_facts,  &update_facts, &graph_memory_facts, &replay_facts};
   if (two) lists = {&two_device_facts};
