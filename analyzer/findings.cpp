@@ -99,6 +99,7 @@ capture_ref finding_store::capture(process_state& p, const capture_state& c) {
   r.id = c.id;
   r.mode = modes[static_cast<std::size_t>(c.mode)];
   r.stream = stream_name(p, c.origin);
+  if (constexpr std::string_view word = "stream "; r.stream.starts_with(word)) r.stream.erase(0, word.size()); // reports say it
   r.origin_thread = thread(p, c.thread);
   r.began_at = stack(p, c.stack);
   return r;
