@@ -200,6 +200,7 @@ void model::launch_graph(process_state& p, event_view& v) {
   v.exec = &x;
   if (v.on_capturing_stream) return; // becomes a child graph of the capture
   v.is_replay = true;
+  if (v.event->stack != 0) x.launch_sites.emplace_back(v.event->arg[1], v.event->stack);
   ++replays_;
   ++x.replays;
   const std::uint64_t epoch = p.memory.graph_epoch();

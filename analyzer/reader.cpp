@@ -104,7 +104,7 @@ void trace_file::read_header(const std::byte* h) {
   p.lost_reason = static_cast<trace::lost_why>(FIELD(std::uint32_t, lost_reason));
   p.driver_string = text_of(h + offsetof(file_header, driver_string), sizeof(file_header::driver_string));
   p.device = text_of(h + offsetof(file_header, device), sizeof(file_header::device));
-  counted_chunks_ = FIELD(std::uint64_t, chunks);
+  chunks_promised_ = FIELD(std::uint64_t, chunks);
   // What was used anew before it was read here is gone.
   if (FIELD(std::uint64_t, recycled) > consumed_) p.recycled = FIELD(std::uint64_t, recycled) - consumed_;
   const auto ticks2 = FIELD(std::uint64_t, clock2_ticks);
@@ -148,12 +148,11 @@ void trace_file::note_used() {
   const std::uint64_t body = size > trace::header_bytes ? size - trace::header_bytes : 0;
   const auto count = static_cast<std::uint32_t>(
       std::min<std::uint64_t>((body + trace::chunk_bytes - 1) / trace::chunk_bytes, 0xffffffffu));
-  // Chunks are counted after the file has been made long enough for them.
-  if (count < counted_chunks_) process_.truncated = true;
   while (chunks_.size() < count) {
     active_.push_back(static_cast<std::uint32_t>(chunks_.size()));
     chunks_.emplace_back();
   }
+  if (chunks_promised_ > count) process_.truncated = true; // the file grows before the count does
   for (const std::uint32_t n : active_) chunks_[n].seen_used = used_slots(n);
 }
 

@@ -144,13 +144,13 @@ class trace_file {
   std::vector<chunk_info> chunks_;
   std::vector<std::uint32_t> active_; // numbers of chunks that may still change
   std::vector<std::uint32_t> sealed_; // numbers of sealed chunks that have not been released
+  std::uint64_t chunks_promised_ = 0; // by the header
   std::uint64_t consumed_ = 0;        // chunks released, as often as they were
   std::map<std::uint32_t, std::unique_ptr<thread_cursor>> cursors_;
   std::vector<std::byte> scratch_;
   std::uint64_t started_ = 0; // of the thread record last seen
   std::uint64_t clock_span_ns_ = 0;
   bool own_rate_ = true;
-  std::uint64_t counted_chunks_ = 0; // by the writer
   std::uint64_t known_lost_ = 0; // by records in the stream
 };
 

@@ -173,7 +173,10 @@ field_value subject::memory_field(field_id id) const {
   case field_id::mem_offset: return number(static_cast<std::int64_t>(u.address - a.base));
   case field_id::mem_allocated_by: return text(a.made_by->api);
   case field_id::mem_freed_by: return text(a.freed_by != nullptr ? std::string_view(a.freed_by->api) : std::string_view());
-  case field_id::mem_owner_now: return keep(owner_now());
+  case field_id::mem_owner_now: {
+    std::string owner = owner_now();
+    return a.live ? text("its allocation") : owner.empty() ? text("nobody") : keep(std::move(owner));
+  }
   case field_id::mem_same_again: return number(same_again() ? 1 : 0);
   default: return absent();
   }
@@ -185,8 +188,8 @@ field_value subject::trace_field(field_id id) const {
   case field_id::trace_level: return word(t.level);
   case field_id::trace_driver: return word(static_cast<std::uint32_t>(t.driver) > 2 ? trace::driver_kind::unknown : t.driver);
   case field_id::trace_dropped: return number(static_cast<std::int64_t>(t.lost));
-  case field_id::trace_text: return facts == nullptr ? absent() : text(facts->text);
-  case field_id::trace_count: return facts == nullptr ? absent() : number(static_cast<std::int64_t>(facts->count));
+  case field_id::trace_text: return facts == nullptr || facts->text.empty() ? absent() : text(facts->text);
+  case field_id::trace_count: return facts == nullptr || facts->text.empty() ? absent() : number(static_cast<std::int64_t>(facts->count));
   default: return absent();
   }
 }

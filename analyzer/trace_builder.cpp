@@ -1,6 +1,7 @@
 #include "analyzer/trace_builder.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 
 namespace capturesan {
@@ -178,6 +179,8 @@ void trace_builder::pending(std::uint32_t thread, std::string_view symbol, std::
 std::vector<std::byte> trace_builder::bytes() const {
   std::vector<std::byte> out(trace::header_bytes + chunks_.size() * trace::chunk_bytes);
   std::memcpy(out.data(), reinterpret_cast<const std::byte*>(&header_), sizeof(header_));
+  const std::uint64_t count = chunks_.size();
+  std::memcpy(out.data() + offsetof(trace::file_header, chunks), &count, sizeof(count));
   for (std::size_t i = 0; i < chunks_.size(); ++i) {
     std::byte* at = out.data() + trace::header_bytes + i * trace::chunk_bytes;
     std::memcpy(at, chunks_[i].data.data(), trace::chunk_bytes);

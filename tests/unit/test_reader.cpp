@@ -1,0 +1,354 @@
+// The reader on whole, growing, cut and damaged traces. Expected values: the events that were written.
+#include <cstring>
+#include <random>
+
+#include "analyzer/merger.h"
+#include "tests/unit/support.h"
+
+using namespace capturesan;
+
+namespace {
+
+// Grows while it is read, as a file does.
+class growing final : public byte_source {
+ public:
+  std::vector<std::byte> bytes;
+  std::uint64_t size() override { return bytes.size(); }
+  std::size_t read(std::uint64_t offset, void* to, std::size_t n) override {
+    if (offset >= bytes.size()) return 0;
+    n = std::min<std::size_t>(n, bytes.size() - offset);
+    std::memcpy(to, bytes.data() + offset, n);
+    return n;
+  }
+  bool write(std::uint64_t offset, const void* from, std::size_t n) override {
+    std::memcpy(bytes.data() + offset, from, n);
+    return true;
+  }
+};
+
+struct seen {
+  std::uint32_t thread;
+  std::string symbol;
+  std::uint64_t argument;
+};
+
+std::vector<seen> read_all(trace_file& file) {
+  std::vector<seen> out;
+  merger m;
+  m.add(file);
+  file.refresh();
+  m.collect();
+  m.drain(merger::no_horizon, [&](const merged_event& e) {
+    out.push_back({e.cursor->thread_index(), e.call->symbol, e.cursor->current().arg[0]});
+  });
+  return out;
+}
+
+// Three threads, graphs with nodes, statuses, stacks: every kind of record, over several chunks.
+std::vector<std::byte> varied_trace() {
+  trace_builder b;
+  const std::uint64_t stack[] = {0x401000, 0x402000};
+  b.module(1, 0x400000, 0x400000, 0x500000, "/usr/bin/program");
+  for (std::uint32_t i = 0; i < 300; ++i) {
+    const std::uint32_t t = 1 + i % 3;
+    b.stack(t, 100 + i % 7, stack);
+    const std::uint64_t begin = b.call(t, {.symbol = "cuStreamBeginCapture_v2", .stream = 0x1000 + t});
+    const std::pair<std::uint16_t, std::uint16_t> layout[] = {{0, 8}, {8, 4}};
+    b.function(t, 0x77, "kernel", layout);
+    b.status(t, 0x1000 + t, begin, trace::capture_status::active);
+    b.call(t, {.symbol = "cuMemcpyBatchAsync", .result = 900, .stream = 0x1000 + t, .stack = 100 + i % 7});
+    b.call(t, {.symbol = "cuStreamEndCapture", .stream = 0x1000 + t, .arg = {0x5000 + i, 1, 0}});
+    trace::node_record n{};
+    n.type = trace::node_type::kernel;
+    n.value[0] = 0x77;
+    const std::uint64_t words[] = {0x10000000ull * i, 7};
+    b.node(t, n, std::as_bytes(std::span(words)));
+    b.call(t, {.symbol = "cuGraphInstantiateWithFlags", .arg = {0x9000 + i, 0x5000 + i, 0}});
+    b.call(t, {.symbol = "cuGraphLaunch", .stream = 2, .arg = {0x9000 + i, 0x401000, 0}});
+    b.text(t, trace::text_role::note, 0, "something");
+  }
+  b.lost(2, 3);
+  b.pending(3, "cuStreamSynchronize", 0x1003);
+  return b.bytes();
+}
+
+} // namespace
+
+TEST_CASE("events come in commit order per thread and in clock order over threads") {
+  trace_builder b;
+  b.call(1, {.symbol = "cuInit", .begin = 100, .end = 110, .arg = {1}});
+  b.call(2, {.symbol = "cuInit", .begin = 50, .end = 60, .arg = {2}});
+  b.call(1, {.symbol = "cuInit", .begin = 120, .end = 130, .arg = {3}});
+  b.call(2, {.symbol = "cuInit", .begin = 121, .end = 125, .arg = {4}});
+  auto file = trace_file::open(from_memory(b.bytes()), "t");
+  REQUIRE(file);
+  const auto all = read_all(*file.value());
+  REQUIRE(all.size() == 4);
+  CHECK(all[0].argument == 2);
+  CHECK(all[1].argument == 1);
+  CHECK(all[2].argument == 4);
+  CHECK(all[3].argument == 3);
+}
+
+TEST_CASE("a free takes its place at entry, an allocation at exit") { // classes.def
+  trace_builder b;
+  b.call(1, {.symbol = "cuMemFree_v2", .begin = 100, .end = 500, .arg = {1}});
+  b.call(2, {.symbol = "cuMemAlloc_v2", .begin = 50, .end = 300, .arg = {2}});
+  auto file = trace_file::open(from_memory(b.bytes()), "t");
+  REQUIRE(file);
+  const auto all = read_all(*file.value());
+  REQUIRE(all.size() == 2);
+  CHECK(all[0].symbol == "cuMemFree_v2");
+}
+
+TEST_CASE("thousands of events over many chunks keep their order") {
+  trace_builder b;
+  for (std::uint64_t i = 0; i < 5000; ++i) b.call(static_cast<std::uint32_t>(1 + i % 5), {.symbol = "cuStreamQuery", .arg = {i}});
+  auto file = trace_file::open(from_memory(b.bytes()), "t");
+  REQUIRE(file);
+  const auto all = read_all(*file.value());
+  REQUIRE(all.size() == 5000);
+  for (std::uint64_t i = 0; i < all.size(); ++i) REQUIRE(all[i].argument == i);
+  CHECK_FALSE(file.value()->process().truncated);
+}
+
+TEST_CASE("a chunk that passes to another thread is followed, in the order the threads took it") {
+  // Thread 2 filled chunk 1 first, then went on in the rest of chunk 0, which thread 1 had left.
+  trace_builder b;
+  b.call(1, {.symbol = "cuInit", .begin = 10, .end = 20, .arg = {1}});
+  auto bytes = b.bytes();
+  const auto slot = [&](std::size_t chunk, std::size_t n) { return bytes.data() + trace::header_bytes + chunk * trace::chunk_bytes + n * 64; };
+  bytes.resize(bytes.size() + trace::chunk_bytes);
+  trace::chunk_header h{};
+  std::memcpy(slot(1, 0), slot(0, 0), 64);
+  const auto set_used = [&](std::size_t chunk, std::uint32_t used) { std::memcpy(slot(chunk, 0) + 4, &used, 4); };
+  trace::thread_record r{};
+  r.kind = trace::record_kind::thread;
+  r.slots = 1;
+  r.index = 2;
+  r.started = 30;
+  std::memcpy(slot(1, 1), &r, 64);
+  trace::event e{};
+  e.kind = trace::record_kind::event;
+  e.slots = 1;
+  e.begin = 40;
+  e.end = 50;
+  e.arg[0] = 2;
+  std::memcpy(slot(1, 2), &e, 64);
+  set_used(1, 3);
+  std::uint32_t used = 0;
+  std::memcpy(&used, slot(0, 0) + 4, 4);
+  r.started = 60;
+  std::memcpy(slot(0, used), &r, 64);
+  e.begin = 70;
+  e.end = 80;
+  e.arg[0] = 3;
+  std::memcpy(slot(0, used + 1), &e, 64);
+  set_used(0, used + 2);
+  (void)h;
+  auto file = trace_file::open(from_memory(bytes), "t");
+  REQUIRE(file);
+  const auto all = read_all(*file.value());
+  REQUIRE(all.size() == 3);
+  CHECK(all[0].thread == 1);
+  CHECK(all[1].argument == 2);
+  CHECK(all[2].argument == 3);
+  CHECK(all[2].thread == 2);
+}
+
+TEST_CASE("what is no trace is refused by name, another version with both versions") {
+  const auto refused = [](std::vector<std::byte> bytes) {
+    auto f = trace_file::open(from_memory(std::move(bytes)), "x");
+    REQUIRE_FALSE(f);
+    return f.problems().front().message;
+  };
+  CHECK(refused({}) == "not a trace");
+  CHECK(refused(std::vector<std::byte>(5000)) == "not a trace");
+  auto bytes = trace_builder().bytes();
+  bytes[8] = std::byte{9};
+  const auto message = refused(bytes);
+  CHECK(message.find("9.0") != std::string::npos);
+  CHECK(message.find("1.0") != std::string::npos);
+  bytes[8] = std::byte{1};
+  bytes[16] = std::byte{7}; // chunk size
+  CHECK(refused(bytes).find("layout") != std::string::npos);
+}
+
+TEST_CASE("a trace cut at any byte is read as far as it goes") {
+  const auto whole = varied_trace();
+  auto file = trace_file::open(from_memory(whole), "t");
+  REQUIRE(file);
+  const std::size_t all = read_all(*file.value()).size();
+  REQUIRE(all == 1500);
+  std::size_t before = 0;
+  const std::size_t end = std::min<std::size_t>(whole.size(), 65536);
+  for (std::size_t cut = 0; cut <= end; ++cut) {
+    auto part = trace_file::open(from_memory({whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(cut)}), "t");
+    if (cut < sizeof(trace::file_header)) {
+      REQUIRE_FALSE(part);
+      continue;
+    }
+    REQUIRE(part);
+    const std::size_t n = read_all(*part.value()).size();
+    REQUIRE(n <= all);
+    REQUIRE(n >= before); // never fewer for a longer file
+    before = n;
+  }
+}
+
+TEST_CASE("cut traces are judged without a crash and are not called complete") {
+  const auto whole = varied_trace();
+  for (std::size_t cut = trace::header_bytes; cut < whole.size(); cut += 997) {
+    const judged j({whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(cut)});
+    if (j.summary().events < 1501) CHECK_FALSE(j.summary().complete); // one of them never returned
+  }
+}
+
+TEST_CASE("damaged traces are read without a crash") {
+  const auto whole = varied_trace();
+  std::mt19937 random(580159); // fixed: a failure can be repeated
+  for (int round = 0; round < 400; ++round) {
+    auto bytes = whole;
+    const int flips = 1 + static_cast<int>(random() % 40);
+    for (int i = 0; i < flips; ++i) {
+      const std::size_t at = sizeof(trace::file_magic) + 16 + random() % (bytes.size() - 24);
+      if (at < 28) continue; // keep versions and sizes: another test refuses them
+      bytes[at] = std::byte(random() % 256);
+    }
+    const judged j(std::move(bytes));
+    CHECK(j.summary().events < 1'000'000);
+  }
+}
+
+TEST_CASE("a growing file is followed") {
+  trace_builder b;
+  auto owned = std::make_unique<growing>();
+  growing& source = *owned;
+  b.call(1, {.symbol = "cuInit", .arg = {0}});
+  source.bytes = b.bytes();
+  auto file = trace_file::open(std::move(owned), "t");
+  REQUIRE(file);
+  merger m;
+  m.add(*file.value());
+  std::vector<std::uint64_t> got;
+  const auto read = [&] {
+    file.value()->refresh();
+    m.collect();
+    m.drain(merger::no_horizon, [&](const merged_event& e) { got.push_back(e.cursor->current().arg[0]); });
+  };
+  read();
+  CHECK(got.size() == 1);
+  for (std::uint64_t i = 1; i < 2000; ++i) {
+    b.call(static_cast<std::uint32_t>(1 + i % 3), {.symbol = "cuStreamQuery", .arg = {i}});
+    if (i % 37 == 0) {
+      source.bytes = b.bytes();
+      read();
+    }
+  }
+  source.bytes = b.bytes();
+  read();
+  REQUIRE(got.size() == 2000);
+  std::sort(got.begin(), got.end());
+  for (std::uint64_t i = 0; i < got.size(); ++i) REQUIRE(got[i] == i);
+}
+
+TEST_CASE("a horizon holds back what is younger") {
+  trace_builder b;
+  b.call(1, {.symbol = "cuInit", .begin = 100, .end = 200});
+  b.call(1, {.symbol = "cuInit", .begin = 300, .end = 400});
+  auto file = trace_file::open(from_memory(b.bytes()), "t");
+  REQUIRE(file);
+  merger m;
+  m.add(*file.value());
+  file.value()->refresh();
+  m.collect();
+  int n = 0;
+  m.drain(250, [&](const merged_event&) { ++n; });
+  CHECK(n == 1);
+  m.drain(merger::no_horizon, [&](const merged_event&) { ++n; });
+  CHECK(n == 2);
+}
+
+TEST_CASE("consumed chunks that are used anew are read again, nothing twice") {
+  trace_builder b;
+  for (std::uint64_t i = 0; i < 600; ++i) b.call(1, {.symbol = "cuStreamQuery", .arg = {i}});
+  auto owned = std::make_unique<growing>();
+  growing& source = *owned;
+  source.bytes = b.bytes();
+  const auto header = [&](std::size_t chunk) { return source.bytes.data() + trace::header_bytes + chunk * trace::chunk_bytes; };
+  const auto put = [](std::byte* at, auto v) { std::memcpy(at, &v, sizeof(v)); };
+  const std::uint32_t sealed = 1;
+  put(header(0) + offsetof(trace::chunk_header, state), sealed);
+  put(header(1) + offsetof(trace::chunk_header, state), sealed);
+  auto file = trace_file::open(std::move(owned), "t");
+  REQUIRE(file);
+  merger m;
+  m.add(*file.value());
+  std::vector<std::uint64_t> got;
+  const auto read = [&] {
+    file.value()->refresh();
+    m.collect();
+    m.drain(merger::no_horizon, [&](const merged_event& e) { got.push_back(e.cursor->current().arg[0]); });
+    file.value()->release_consumed();
+  };
+  read();
+  REQUIRE(got.size() == 600);
+  std::uint32_t state = 0;
+  std::memcpy(&state, header(0) + offsetof(trace::chunk_header, state), 4);
+  REQUIRE(state == 2); // consumed
+  // The shim takes chunk 0 again: a thread record and one event.
+  std::memset(header(0) + 64, 0, trace::chunk_bytes - 64);
+  trace::thread_record r{};
+  r.kind = trace::record_kind::thread;
+  r.slots = 1;
+  r.index = 7;
+  r.started = b.now() + 10;
+  std::memcpy(header(0) + 64, &r, 64);
+  trace::event e{};
+  e.kind = trace::record_kind::event;
+  e.slots = 1;
+  e.begin = b.now() + 20;
+  e.end = b.now() + 30;
+  e.arg[0] = 4711;
+  std::memcpy(header(0) + 128, &e, 64);
+  put(header(0) + offsetof(trace::chunk_header, sequence), std::uint64_t{99});
+  put(header(0) + offsetof(trace::chunk_header, state), std::uint32_t{0});
+  put(header(0) + offsetof(trace::chunk_header, used), std::uint32_t{3});
+  read();
+  read();
+  REQUIRE(got.size() == 601);
+  CHECK(got.back() == 4711);
+}
+
+TEST_CASE("a call that never returned is reported as unfinished") {
+  trace_builder b;
+  b.call(1, {.symbol = "cuInit"});
+  b.pending(1, "cuStreamSynchronize", 0x10);
+  auto file = trace_file::open(from_memory(b.bytes()), "t");
+  REQUIRE(file);
+  trace_file& f = *file.value();
+  merger m;
+  m.add(f);
+  f.refresh();
+  f.add_unfinished();
+  m.collect();
+  std::vector<std::string> calls;
+  std::uint8_t flags = 0;
+  m.drain(merger::no_horizon, [&](const merged_event& e) {
+    calls.push_back(e.call->symbol);
+    flags = e.cursor->current().flags;
+  });
+  REQUIRE(calls.size() == 2);
+  CHECK(calls[1] == "cuStreamSynchronize");
+  CHECK((flags & trace::event_unfinished) != 0);
+}
+
+TEST_CASE("a name that this build does not know is kept as text") {
+  trace_builder b;
+  b.call(1, {.symbol = "cuFromTheFuture_v9"});
+  auto file = trace_file::open(from_memory(b.bytes()), "t");
+  REQUIRE(file);
+  const auto all = read_all(*file.value());
+  REQUIRE(all.size() == 1);
+  CHECK(all[0].symbol == "cuFromTheFuture_v9");
+}
