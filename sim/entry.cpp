@@ -2,13 +2,22 @@
 
 namespace capturesan::sim {
 
-call_scope::call_scope(call_id id) : answer_(answer_of(id)), lock_(state().lock) {
+call_scope::call_scope(call_id id) : answer_(answer_of(id)), lock_(state().lock, std::defer_lock) {
   auto& self = this_thread();
+  outer_ = self.held;
+  outer_per_thread_ = self.per_thread_streams;
+  if (outer_ && outer_->owns_lock()) return; // a signal handler inside another call; see enter()
+  lock_.lock();
   self.held = &lock_;
   self.per_thread_streams = answer_.per_thread;
 }
 
-call_scope::~call_scope() { this_thread().held = nullptr; }
+// A host function may have called from inside another call: that one goes on with what it had.
+call_scope::~call_scope() {
+  auto& self = this_thread();
+  self.held = outer_;
+  self.per_thread_streams = outer_per_thread_;
+}
 
 void call_scope::see(CUstream& stream) {
   if (!state().initialised) return;
@@ -58,6 +67,7 @@ void call_scope::see(CUmemoryPool& pool) {
 }
 
 CUresult call_scope::enter() {
+  if (!lock_.owns_lock()) return CUDA_ERROR_NOT_PERMITTED; // the state is being changed below us
   if (answer_.context == context_use::early) return CUDA_SUCCESS;
   if (!state().initialised || state().forked) return CUDA_ERROR_NOT_INITIALIZED;
   if (answer_.context == context_use::current || answer_.context == context_use::wait) {

@@ -45,6 +45,8 @@ class call_scope {
  private:
   const answer& answer_;
   std::unique_lock<std::mutex> lock_;
+  std::unique_lock<std::mutex>* outer_ = nullptr; // of a call that this one was made from
+  bool outer_per_thread_ = false;
   call_operands operands_;
   CUresult bad_ = CUDA_SUCCESS;
   CUcontext owner_ = nullptr; // of an event or a module

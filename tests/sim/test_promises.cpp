@@ -156,6 +156,24 @@ TEST_CASE("a host function may call the driver") {
   CHECK(inner == CUDA_SUCCESS);
 }
 
+TEST_CASE("so may each of several host nodes, and the launch goes on") {
+  const client::device device;
+  REQUIRE(device.good);
+  static int good = 0;
+  const auto body = [](void*) {
+    CUdeviceptr address = 0;
+    if (cuMemAlloc(&address, 64) == CUDA_SUCCESS && cuMemFree(address) == CUDA_SUCCESS) ++good;
+  };
+  CUgraph graph = nullptr;
+  CUgraphExec exec = nullptr;
+  REQUIRE(cuStreamBeginCapture(device.stream, CU_STREAM_CAPTURE_MODE_GLOBAL) == CUDA_SUCCESS);
+  for (int i = 0; i < 3; ++i) REQUIRE(cuLaunchHostFunc(device.stream, body, nullptr) == CUDA_SUCCESS);
+  REQUIRE(cuStreamEndCapture(device.stream, &graph) == CUDA_SUCCESS);
+  REQUIRE(cuGraphInstantiate(&exec, graph, 0) == CUDA_SUCCESS);
+  CHECK(cuGraphLaunch(exec, device.stream) == CUDA_SUCCESS);
+  CHECK(good == 3);
+}
+
 TEST_CASE("a while node repeats as long as a host kernel says so") {
   const client::device device;
   REQUIRE(device.good);
