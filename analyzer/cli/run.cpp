@@ -72,7 +72,8 @@ class watched_run {
   const invocation& in_;
   std::vector<report_target> targets_;
   std::unique_ptr<audit> audit_;
-  std::string program_path_, obstacle_;
+  std::string program_path_;
+  std::vector<std::string> warnings_;
   driver_choice driver_;
   session_record session_;
   std::string folder_;
@@ -112,7 +113,9 @@ bool watched_run::prepare() {
   result<program_file> program = inspect_program(in_.program[0]);
   if (!program) return refuse(program.problems());
   program_path_ = program.value().path;
-  obstacle_ = program.value().obstacle();
+  if (const std::string why = program.value().obstacle(); !why.empty()) {
+    warnings_.push_back(why + "; only other programs it starts can be watched");
+  }
   result<std::vector<report_target>> targets = report_targets(in_.options);
   if (!targets) return refuse(targets.problems());
   targets_ = std::move(targets.value());
@@ -123,6 +126,12 @@ bool watched_run::prepare() {
   if (!made) return refuse(made.problems());
   audit_ = std::move(made.value());
   if (!prepare_driver()) return false;
+  if (driver_.simulated && program.value().static_runtime()) {
+    warnings_.push_back(
+        fmt::format("{} has NVIDIA's runtime linked in, which refuses the simulated driver; link it with -cudart "
+                    "shared or run it on a GPU",
+                    program.value().image));
+  }
 
   session_.session = new_session_id();
   session_.directory = current_folder();
@@ -142,7 +151,7 @@ bool watched_run::prepare() {
 
 void watched_run::announce() {
   say(fmt::format("{}{}trace in {}", driver_.remark, driver_.remark.empty() ? "" : "; ", shown_path(folder_)));
-  if (!obstacle_.empty()) say(fmt::format("warning: {}; only other programs it starts can be watched", obstacle_));
+  for (const std::string& warning : warnings_) say("warning: " + warning);
 }
 
 void watched_run::read_trace() {
