@@ -65,6 +65,9 @@ class Page(unittest.TestCase):
             "examples": [{"name": "good", "ok": True, "wrong": [], "findings": [FINDING], "summary": {"replays": 3, "events": 9}},
                          {"name": "bad", "ok": False, "wrong": ["not found: CS101"]}],
             "coverage": [{"name": "mlp", "ok": True, "wrong": [], "names": 1, "counts": {"cuInit": {"shim": 2, "cupti": 2}}}],
+            "matrix": [{"name": "a.csv", "ok": True, "wrong": [], "cells": "9/9"},
+                       {"name": "b.csv", "ok": False, "wrong": ["8/9 cells are equal"], "cells": "8/9"},
+                       {"name": "c.csv", "ok": True, "wrong": [], "cells": "one GPU only", "skipped": True}],
             "overhead": [{"name": "round 1", "ok": True, "wrong": [],
                           "ns": {"bare": {"eager": [4000]}, "lite": {"eager": [4100]}, "full": {"eager": [4400]}}}],
         }
@@ -76,6 +79,7 @@ class Page(unittest.TestCase):
             text = module["page"](vars(parts))
         self.assertIn("| good | as expected | CS101 cuStreamSynchronize | 3 | 9 |", text)
         self.assertIn("| bad | **wrong**: not found: CS101 | none | - | - |", text)
+        self.assertIn("- `a.csv`: equal (9/9)\n- `b.csv`: **not equal** (8/9)\n- `c.csv`: not measured (one GPU only)\n", text)
         self.assertIn("1 entry points, 2 calls: the two counts are equal", text)
         self.assertIn("| eager | lite | 4.00 us | 1.025 (1.025 - 1.025) | 1 | 1.03 |", text)
         self.assertIn("| eager | full | 4.00 us | 1.100 (1.100 - 1.100) | 1 | 1.15 |", text)

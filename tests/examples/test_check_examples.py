@@ -53,6 +53,11 @@ class Checker(unittest.TestCase):
     def test_clean_program_with_a_finding(self):
         self.assertTrue(any("not announced" in line for line in judge(text=CLEAN)))
 
+    def test_blame_without_a_refusal(self):
+        self.assertEqual(len(check.wrongly_blamed(REPORT)), 1)
+        self.assertEqual(check.wrongly_blamed({**REPORT, "findings": [{**FINDING, "rule": "CS201"}]}), [])
+        self.assertEqual(len(check.wrongly_blamed({"findings": [], "captures": []})), 1)
+
     def test_refuses_unusable_comments(self):
         for text in ("", "// EXPECT: none\n", CLEAN + TEXT, TEXT.replace("CS101", "SYNC"), TEXT.replace("REPLAYS: 0", "R: 0")):
             with self.subTest(text), self.assertRaises(ValueError):
