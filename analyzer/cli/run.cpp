@@ -1,7 +1,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
+#include <exception>
 #include <filesystem>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -65,6 +65,7 @@ class watched_run {
   void watch(child_process& child, signal_watch& signals);
   void wait_for_others(signal_watch& signals);
   void read_trace();
+  void read_what_is_new();
   void note_unread_files();
   int report();
   void save_session();
@@ -80,6 +81,7 @@ class watched_run {
   std::vector<std::string> environment_;
   std::vector<std::string> unreadable_;
   bool still_running_ = false;
+  bool broken_ = false; // the audit failed
 };
 
 bool watched_run::prepare_driver() {
@@ -155,6 +157,16 @@ void watched_run::announce() {
 }
 
 void watched_run::read_trace() {
+  if (broken_) return;
+  try {
+    read_what_is_new();
+  } catch (const std::exception& error) { // no memory, say; the program must end in peace all the same
+    say(fmt::format("internal error: {}; the program goes on unwatched", error.what()));
+    broken_ = true;
+  }
+}
+
+void watched_run::read_what_is_new() {
   unreadable_.clear();
   const result<std::size_t> added = audit_->add(folder_);
   if (!added) {
@@ -209,7 +221,7 @@ void watched_run::note_unread_files() {
 int watched_run::report() {
   read_trace();
   // What a living process has left open is not yet a mistake.
-  if (!still_running_) audit_->finish();
+  if (!still_running_ && !broken_) audit_->finish();
   note_unread_files();
   report_data data = describe(*audit_, in_.options);
   data.uncovered = session_.uncovered;
@@ -237,7 +249,7 @@ int watched_run::report() {
                     data.summary.notes.size() == 1 ? "" : "s", shown_path(folder_)));
   }
   write_all(STDERR_FILENO, write_text(data, {colours(STDERR_FILENO), true}));
-  return written ? data.exit_code : exit_internal;
+  return written && !broken_ ? data.exit_code : exit_internal;
 }
 
 int watched_run::go() {

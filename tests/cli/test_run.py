@@ -83,7 +83,8 @@ class ExitCodes(CommandTest):
     def test_a_wrong_rule_file_stops_before_the_program_starts(self):
         done = self.run_child("echo", "started", options=["--rules", "wrong.yaml"])
         self.assertEqual((done.returncode, done.stdout), (2, ""))
-        self.assertIn("wrong.yaml:3:7: unknown key 'wehn' [CGE001]; did you mean when?", done.stderr)
+        self.assertIn("wrong.yaml:3:7: error[CGE001]: unknown key 'wehn'\n", done.stderr)
+        self.assertIn("^ did you mean when?\n", done.stderr)
         self.assertEqual(list(self.folder.iterdir()), [])
 
 
