@@ -239,9 +239,9 @@ int watched_run::report() {
     if (target.file.empty()) target.file = fmt::format("{}/report.{}", folder_, target.format->suffix);
     written = write_report_file(target, data) && written;
   }
-  if (session_.child_signal)
-    say(fmt::format("the program was ended by signal {} ({})", session_.child_signal,
-                    strsignal(session_.child_signal)));
+  if (const int signal = session_.child_signal) {
+    say(fmt::format("the program was ended by signal {} ({})", signal, strsignal(signal)));
+  }
   if (data.summary.events == 0 && !in_.options.flag("allow-empty")) {
     say(fmt::format("no driver call was seen; `capturesan doctor -- {}` looks for the reason", in_.program[0]));
   } else if (verdict_of(data) == verdict::clean && !data.summary.notes.empty()) {

@@ -35,10 +35,12 @@ namespace {
 
 // Problems that have a place in a file look as those of compilers do, so that editors find it.
 std::string place_and_text(const problem& p) {
-  std::string text = to_text(p), clean;
+  const std::string text = to_text(p);
+  std::string clean;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
-    clean += printable(std::string_view(text).substr(at, end - at)) + '\n';
+    clean += printable(std::string_view(text).substr(at, end - at));
+    clean += '\n';
     at = end + 1;
   }
   return clean;
@@ -52,10 +54,10 @@ void complain(const std::vector<problem>& problems) {
       write_all(STDERR_FILENO, place_and_text(p));
       continue;
     }
-    const std::string where = p.at.file.empty() ? "" : p.at.file + ": ";
-    const std::string code = p.code.empty() ? "" : fmt::format(" [{}]", p.code);
-    const std::string hint = p.hint.empty() ? "" : "; " + p.hint;
-    say(where + p.message + code + hint);
+    std::string text = p.at.file.empty() ? p.message : fmt::format("{}: {}", p.at.file, p.message);
+    if (!p.code.empty()) text += fmt::format(" [{}]", p.code);
+    if (!p.hint.empty()) text += fmt::format("; {}", p.hint);
+    say(text);
   }
 }
 
