@@ -1,4 +1,5 @@
-// Which allocation an address belongs to, and belonged to. One address may have many owners one after the other: generations.
+// Which allocation an address belongs to, and belonged to. One address may have many owners one after the other:
+// generations.
 #pragma once
 
 #include <cstdint>

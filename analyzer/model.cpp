@@ -22,8 +22,10 @@ bool names_event(call_class c) {
   case call_class::timing:
   case call_class::stream_wait:
   case call_class::event_record:
-  case call_class::context_event: return true;
-  default: return false;
+  case call_class::context_event:
+    return true;
+  default:
+    return false;
   }
 }
 
@@ -144,29 +146,61 @@ void model::apply_call(process_state& p, event_view& v, const thread_cursor& rec
   }
   if (v.on_capturing_stream) count_work(p, v);
   switch (cls) {
-  case call_class::capture_begin: begin_capture(p, v); break;
-  case call_class::capture_end: end_capture(p, v); break;
-  case call_class::thread_mode: v.thread->mode = static_cast<capture_mode>(std::min<std::uint64_t>(e.arg[0], 2)); break;
-  case call_class::stream_create: p.streams[e.arg[0]] = {(e.arg[1] & 1) != 0}; break;
-  case call_class::stream_destroy: stream_destroyed(p, v); break;
-  case call_class::stream_wait: wait_event(p, v); break;
+  case call_class::capture_begin:
+    begin_capture(p, v);
+    break;
+  case call_class::capture_end:
+    end_capture(p, v);
+    break;
+  case call_class::thread_mode:
+    v.thread->mode = static_cast<capture_mode>(std::min<std::uint64_t>(e.arg[0], 2));
+    break;
+  case call_class::stream_create:
+    p.streams[e.arg[0]] = {(e.arg[1] & 1) != 0};
+    break;
+  case call_class::stream_destroy:
+    stream_destroyed(p, v);
+    break;
+  case call_class::stream_wait:
+    wait_event(p, v);
+    break;
   case call_class::event_create:
-  case call_class::event_destroy: p.events.erase(e.arg[0]); break;
-  case call_class::event_record: record_event(p, v); break;
-  case call_class::graph_create: p.graphs[e.arg[0]] = {}; break;
+  case call_class::event_destroy:
+    p.events.erase(e.arg[0]);
+    break;
+  case call_class::event_record:
+    record_event(p, v);
+    break;
+  case call_class::graph_create:
+    p.graphs[e.arg[0]] = {};
+    break;
   case call_class::graph_clone: {
     const auto original = p.graphs.find(e.arg[1]);
     const graph_state copy = original == p.graphs.end() ? graph_state{} : original->second;
     p.graphs[e.arg[0]] = copy;
     break;
   }
-  case call_class::graph_destroy: p.graphs.erase(e.arg[0]); break;
-  case call_class::graph_instantiate: instantiate(p, v, records); break;
-  case call_class::graph_update: update_exec(p, v, records); break;
-  case call_class::exec_edit: edit_exec(p, v, records); break;
-  case call_class::graph_launch: launch_graph(p, v); break;
-  case call_class::exec_destroy: destroy_exec(p, e.arg[0]); break;
-  default: apply_memory(p, v); break;
+  case call_class::graph_destroy:
+    p.graphs.erase(e.arg[0]);
+    break;
+  case call_class::graph_instantiate:
+    instantiate(p, v, records);
+    break;
+  case call_class::graph_update:
+    update_exec(p, v, records);
+    break;
+  case call_class::exec_edit:
+    edit_exec(p, v, records);
+    break;
+  case call_class::graph_launch:
+    launch_graph(p, v);
+    break;
+  case call_class::exec_destroy:
+    destroy_exec(p, e.arg[0]);
+    break;
+  default:
+    apply_memory(p, v);
+    break;
   }
 }
 
@@ -176,10 +210,18 @@ void model::apply_memory(process_state& p, event_view& v) {
   const trace::event& e = *v.event;
   allocation a;
   switch (v.call->cls) {
-  case call_class::alloc: a.kind = kind_of_allocation(v.call->api); break;
-  case call_class::host_alloc: a.kind = memory_kind::pinned; break;
-  case call_class::host_register: a.kind = memory_kind::registered; break;
-  case call_class::map: a.kind = memory_kind::mapped; break;
+  case call_class::alloc:
+    a.kind = kind_of_allocation(v.call->api);
+    break;
+  case call_class::host_alloc:
+    a.kind = memory_kind::pinned;
+    break;
+  case call_class::host_register:
+    a.kind = memory_kind::registered;
+    break;
+  case call_class::map:
+    a.kind = memory_kind::mapped;
+    break;
   case call_class::free:
   case call_class::host_free:
   case call_class::host_unregister:
@@ -197,8 +239,11 @@ void model::apply_memory(process_state& p, event_view& v) {
     a.freed_ns = v.at_ns;
     p.memory.unmap(e.arg[0], e.arg[1], a);
     return;
-  case call_class::address_free: p.memory.release_reservation(e.arg[0], e.arg[1]); return;
-  default: return;
+  case call_class::address_free:
+    p.memory.release_reservation(e.arg[0], e.arg[1]);
+    return;
+  default:
+    return;
   }
   if (e.arg[1] == 0) return;
   a.base = e.arg[0];

@@ -53,8 +53,8 @@ void model::add_pointer(process_state& p, exec_state& x, const pointer_use& use)
   x.pointers.back().memory = std::move(a);
 }
 
-// Words of the parameter block that are addresses. A parameter of 8 bytes is a pointer if it points somewhere; a word inside a
-// larger one may be one.
+// Words of the parameter block that are addresses. A parameter of 8 bytes is a pointer if it points somewhere; a word
+// inside a larger one may be one.
 void model::read_parameters(process_state& p, exec_state& x, std::uint32_t node, std::span<const std::byte> block) {
   const exec_node& n = x.nodes[node];
   const auto use = [&](std::size_t at, std::int32_t parameter, std::size_t offset, certainty sure) {
@@ -105,13 +105,18 @@ void model::read_node(process_state& p, exec_state& x, const side_record& r) {
     add_pointer(p, x, u);
   };
   switch (n.type) {
-  case node_type::kernel: read_parameters(p, x, place, r.payload(sizeof(n), n.bytes)); break;
+  case node_type::kernel:
+    read_parameters(p, x, place, r.payload(sizeof(n), n.bytes));
+    break;
   case node_type::memcpy:
     if ((n.value[3] & (host_destination | array_destination)) == 0) exact(n.value[0]);
     if ((n.value[3] & (host_source | array_source)) == 0) exact(n.value[1]);
     break;
-  case node_type::memset: exact(n.value[0]); break;
-  default: break;
+  case node_type::memset:
+    exact(n.value[0]);
+    break;
+  default:
+    break;
   }
 }
 
