@@ -21,6 +21,7 @@ constexpr std::int64_t culprit_wait_ns = 1'000'000'000;
 // A clock rate measured over less than this is replaced by a better one.
 constexpr std::uint64_t short_span_ns = 100'000'000;
 constexpr std::size_t most_listed = 10'000; // captures and graphs in the summary
+constexpr std::size_t most_notes = 100;
 
 std::uint64_t ticks_now() {
 #if defined(__x86_64__)
@@ -158,6 +159,7 @@ std::size_t auditor::read_up_to(std::int64_t horizon_ns) {
     last_ns_ = e.at_ns;
     model_.apply(e, view_);
     engine_.on_event(view_);
+    if ((view_.event->flags & trace::event_unfinished) != 0) note_unfinished();
   });
   const std::int64_t settled = finished_ ? merger::no_horizon : last_ns_ - culprit_wait_ns;
   for (auto& [p, c] : model_.take_unexplained(settled)) engine_.on_unexplained(*p, *c);
@@ -181,6 +183,14 @@ void auditor::finish() {
   for (const auto& p : model_.processes()) report_process(*p);
   summarize();
   summarize_rules();
+}
+
+// A call that hangs, or was under way when the process was killed.
+void auditor::note_unfinished() {
+  if (summary_.notes.size() >= most_notes) return;
+  const process_state& p = *view_.process;
+  summary_.notes.push_back(fmt::format("process {}: {} on thread {} had not returned when the trace ended", p.trace.pid,
+                                       view_.call->api, store_.thread(p, view_.thread->index).name));
 }
 
 // What a process says about the completeness of its own trace.

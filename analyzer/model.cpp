@@ -198,8 +198,73 @@ void model::apply_call(process_state& p, event_view& v, const thread_cursor& rec
   case call_class::exec_destroy:
     destroy_exec(p, e.arg[0]);
     break;
+  case call_class::context_create:
+  case call_class::context_set:
+  case call_class::context_pop:
+  case call_class::context_destroy:
+  case call_class::context_release:
+  case call_class::module_load:
+  case call_class::module_unload:
+  case call_class::function_get:
+    apply_object(p, v);
+    break;
   default:
     apply_memory(p, v);
+    break;
+  }
+}
+
+// Who frees, for the allocations that go with what is destroyed.
+allocation model::freed_by(const event_view& v) {
+  allocation how;
+  how.freed_by = v.call;
+  how.freed_stack = v.event->stack;
+  how.freed_thread = v.thread->index;
+  how.freed_ns = v.at_ns;
+  return how;
+}
+
+// Contexts, modules and functions.
+void model::apply_object(process_state& p, event_view& v) {
+  const trace::event& e = *v.event;
+  switch (v.call->cls) {
+  case call_class::context_create:
+    if (v.call->api == "cuDevicePrimaryCtxRetain") {
+      p.primary_contexts[e.arg[1]] = e.arg[0]; // retained, not made current
+    } else {
+      v.thread->context = e.arg[0];
+    }
+    break;
+  case call_class::context_set:
+    v.thread->context = e.arg[0];
+    break;
+  case call_class::context_pop:
+    v.thread->context = 0; // what is below is not recorded
+    break;
+  case call_class::context_destroy:
+    p.memory.remove_context(e.arg[0], freed_by(v));
+    break;
+  case call_class::context_release: {
+    // A release only counts down; a reset takes the context's memory with it.
+    const auto primary = p.primary_contexts.find(e.arg[0]);
+    if (v.call->api != "cuDevicePrimaryCtxReset" || primary == p.primary_contexts.end()) break;
+    p.memory.remove_context(primary->second, freed_by(v));
+    break;
+  }
+  case call_class::module_load:
+    p.modules.insert(e.arg[0]);
+    break;
+  case call_class::module_unload:
+    p.modules.erase(e.arg[0]);
+    std::erase_if(p.functions, [&](const auto& f) { return f.second->module == e.arg[0]; });
+    break;
+  case call_class::function_get: {
+    auto& f = p.functions[e.arg[0]];
+    if (!f) f = std::make_shared<function_state>();
+    f->module = e.arg[1];
+    break;
+  }
+  default:
     break;
   }
 }
@@ -233,11 +298,7 @@ void model::apply_memory(process_state& p, event_view& v) {
     }
     return;
   case call_class::unmap:
-    a.freed_by = v.call;
-    a.freed_stack = e.stack;
-    a.freed_thread = v.thread->index;
-    a.freed_ns = v.at_ns;
-    p.memory.unmap(e.arg[0], e.arg[1], a);
+    p.memory.unmap(e.arg[0], e.arg[1], freed_by(v));
     return;
   case call_class::address_free:
     p.memory.release_reservation(e.arg[0], e.arg[1]);
@@ -251,6 +312,7 @@ void model::apply_memory(process_state& p, event_view& v) {
   a.made_by = v.call;
   a.made_stack = e.stack;
   a.made_thread = v.thread->index;
+  a.context = v.thread->context;
   if (a.kind == memory_kind::mapped) {
     p.memory.map(a);
   } else {

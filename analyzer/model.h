@@ -77,6 +77,7 @@ struct event_state {
 
 struct function_state {
   std::string name;                                            // mangled
+  std::uint64_t module = 0;                                    // module or library it came from; 0 = not known
   std::vector<std::pair<std::uint16_t, std::uint16_t>> layout; // offset, size of each parameter
 };
 
@@ -120,6 +121,7 @@ struct exec_state {
 struct thread_state {
   std::uint32_t index = 0;
   capture_mode mode = capture_mode::global;
+  std::uint64_t context = 0; // current one, as far as the trace tells
 };
 
 struct process_state {
@@ -134,7 +136,9 @@ struct process_state {
   std::vector<std::unique_ptr<capture_state>> unexplained; // ended invalidated, culprit not (yet) seen
   std::vector<std::unique_ptr<capture_state>> ended_now;   // ended by the event at hand
   memory_map memory;
-  std::unordered_map<std::uint64_t, std::shared_ptr<const function_state>> functions;
+  std::unordered_map<std::uint64_t, std::uint64_t> primary_contexts; // by device
+  std::set<std::uint64_t> modules;                                   // loaded ones, libraries included
+  std::unordered_map<std::uint64_t, std::shared_ptr<function_state>> functions;
   std::unordered_map<std::uint64_t, graph_state> graphs;
   std::unordered_map<std::uint64_t, std::unique_ptr<exec_state>> execs;
 
@@ -187,6 +191,8 @@ class model {
   thread_state& thread(process_state& p, std::uint32_t index);
   void apply_call(process_state& p, event_view& v, const thread_cursor& records);
   void apply_memory(process_state& p, event_view& v);
+  void apply_object(process_state& p, event_view& v);
+  static allocation freed_by(const event_view& v);
 
   // model_capture.cpp
   void begin_capture(process_state& p, event_view& v);
@@ -202,6 +208,7 @@ class model {
 
   // model_graph.cpp
   void read_side_records(process_state& p, event_view& v, const thread_cursor& records);
+  void read_function(process_state& p, const trace::payload_record& head, std::span<const std::byte> payload);
   void instantiate(process_state& p, event_view& v, const thread_cursor& records);
   void update_exec(process_state& p, event_view& v, const thread_cursor& records);
   void edit_exec(process_state& p, event_view& v, const thread_cursor& records);

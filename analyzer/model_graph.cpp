@@ -24,24 +24,35 @@ constexpr std::uint64_t host_destination = 1, host_source = 2, array_destination
 
 void model::read_side_records(process_state& p, event_view& v, const thread_cursor& records) {
   records.each_side_record([&](const side_record& r) {
-    if (r.kind == record_kind::python_stack) {
-      const auto head = r.as<trace::payload_record>();
-      const auto text = r.payload(sizeof(head), head.bytes);
-      v.python = {reinterpret_cast<const char*>(text.data()), text.size()};
-    }
-    if (r.kind != record_kind::function) return;
+    if (r.kind != record_kind::python_stack && r.kind != record_kind::function && r.kind != record_kind::text) return;
     const auto head = r.as<trace::payload_record>();
     const auto payload = r.payload(sizeof(head), head.bytes);
-    auto f = std::make_shared<function_state>();
-    const std::size_t count = std::min<std::size_t>(head.aux, payload.size() / 4);
-    for (std::size_t i = 0; i < count; ++i) {
-      std::uint16_t pair[2];
-      std::memcpy(pair, payload.data() + i * 4, 4);
-      f->layout.emplace_back(pair[0], pair[1]);
+    const std::string_view text(reinterpret_cast<const char*>(payload.data()), payload.size());
+    if (r.kind == record_kind::python_stack) {
+      v.python = text;
+    } else if (r.kind == record_kind::function) {
+      read_function(p, head, payload);
+    } else if (head.aux == static_cast<std::uint16_t>(trace::text_role::function_name)) {
+      auto& f = p.functions[head.key];
+      if (f && f->name == text) return; // asked for again: its layout still holds
+      f = std::make_shared<function_state>();
+      f->name = text;
     }
-    f->name.assign(reinterpret_cast<const char*>(payload.data()) + count * 4, payload.size() - count * 4);
-    p.functions[head.key] = std::move(f);
   });
+}
+
+void model::read_function(process_state& p, const trace::payload_record& head, std::span<const std::byte> payload) {
+  auto f = std::make_shared<function_state>();
+  const std::size_t count = std::min<std::size_t>(head.aux, payload.size() / 4);
+  for (std::size_t i = 0; i < count; ++i) {
+    std::uint16_t pair[2];
+    std::memcpy(pair, payload.data() + i * 4, 4);
+    f->layout.emplace_back(pair[0], pair[1]);
+  }
+  f->name.assign(reinterpret_cast<const char*>(payload.data()) + count * 4, payload.size() - count * 4);
+  auto& slot = p.functions[head.key];
+  if (slot) f->module = slot->module;
+  slot = std::move(f);
 }
 
 void model::add_pointer(process_state& p, exec_state& x, const pointer_use& use) {
