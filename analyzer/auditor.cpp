@@ -163,7 +163,7 @@ std::size_t auditor::read_up_to(std::int64_t horizon_ns) {
   });
   const std::int64_t settled = finished_ ? merger::no_horizon : last_ns_ - culprit_wait_ns;
   for (auto& [p, c] : model_.take_unexplained(settled)) engine_.on_unexplained(*p, *c);
-  if (options_.follow && !finished_) {
+  if (options_.follow && !options_.keep && !finished_) {
     for (const auto& f : files_) f->release_consumed();
   }
   return records;
@@ -173,6 +173,7 @@ std::size_t auditor::poll() {
   if (finished_) return 0;
   const std::size_t n = read_up_to(options_.follow ? monotonic_now() - settle_ns : merger::no_horizon);
   summarize();
+  summarize_rules();
   return n;
 }
 
@@ -282,6 +283,7 @@ void auditor::summarize() {
 }
 
 void auditor::summarize_rules() {
+  summary_.rules.clear();
   const bool any_full = std::any_of(files_.begin(), files_.end(),
                                     [](const auto& f) { return f->process().level == trace::trace_level::full; });
   for (const auto& r : rules_.rules) {

@@ -128,6 +128,14 @@ pointer_ref finding_store::pointer(process_state& p, const subject& s) {
   return r;
 }
 
+// Only the first launch from a place has a whole stack; all have their caller.
+std::vector<stack_frame> finding_store::launch_stack(process_state& p, const event_view& v) {
+  for (const auto& [caller, first] : v.exec->launch_sites) {
+    if (caller == v.event->arg[1]) return stack(p, first);
+  }
+  return v.event->arg[1] == 0 ? std::vector<stack_frame>{} : frames(p, std::span(&v.event->arg[1], 1));
+}
+
 finding finding_store::make(const rule& r, const subject& s, const rule_variant* variant) {
   const event_view& v = s.view();
   process_state& p = *v.process;
@@ -147,10 +155,8 @@ finding finding_store::make(const rule& r, const subject& s, const rule_variant*
     f.result_name = result_name(f.result);
     f.thread = thread(p, v.thread->index);
     f.stack = stack(p, v.event->stack);
-    // Only the first launch from a place has a whole stack; all have their caller.
-    if (f.stack.empty() && v.call->cls == trace::call_class::graph_launch && v.event->arg[1] != 0) {
-      f.stack = frames(p, std::span(&v.event->arg[1], 1));
-    }
+    if (f.stack.empty() && v.exec != nullptr && v.call->cls == trace::call_class::graph_launch)
+      f.stack = launch_stack(p, v);
     f.python = python_frames(v.python);
   } else {
     f.thread.pid = p.trace.pid;

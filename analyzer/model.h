@@ -113,8 +113,10 @@ struct exec_state {
   std::vector<pointer_use> pointers;
   std::uint64_t replays = 0;
   std::uint64_t kernels = 0, kernels_resolved = 0;
-  bool unknown = false;    // changed in a way the trace does not show: judge nothing
-  bool changed = true;     // since the last replay
+  bool unknown = false; // changed in a way the trace does not show: judge nothing
+  bool changed = true;  // since the last replay
+  std::vector<std::pair<std::uint64_t, std::uint32_t>>
+      launch_sites;        // return address, stack of the first launch from there
   std::uint64_t epoch = 0; // memory_map::graph_epoch() at the last replay
 };
 

@@ -17,6 +17,7 @@ std::uint64_t word_at(std::span<const std::byte> block, std::size_t offset) {
   return word;
 }
 
+constexpr std::size_t most_launch_sites = 1024; // of one exec
 // Bits of value[3] of a memcpy node.
 constexpr std::uint64_t host_destination = 1, host_source = 2, array_destination = 4, array_source = 8;
 
@@ -216,6 +217,8 @@ void model::launch_graph(process_state& p, event_view& v) {
   v.exec = &x;
   if (v.on_capturing_stream) return; // becomes a child graph of the capture
   v.is_replay = true;
+  if (v.event->stack != 0 && x.launch_sites.size() < most_launch_sites)
+    x.launch_sites.emplace_back(v.event->arg[1], v.event->stack);
   ++replays_;
   ++x.replays;
   const std::uint64_t epoch = p.memory.graph_epoch();

@@ -53,7 +53,7 @@ std::vector<const finding*> shown_findings(const report_data& data);
 report_counts count_findings(const report_data& data);
 
 enum class verdict : std::uint8_t { clean, findings, incomplete, nothing_captured };
-// `incomplete` as soon as something was lost, cut off or not covered, whatever was found.
+// `incomplete` as soon as something was lost, cut off, not covered or is still to come, whatever was found.
 verdict verdict_of(const report_data& data);
 
 // "capturesan: 2 errors, 1 warning, ...; driver 580.159 (H200)", without a newline.

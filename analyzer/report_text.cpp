@@ -94,7 +94,7 @@ void write_stack(page& out, int indent, std::string_view title, const std::vecto
 }
 
 std::string capture_text(const capture_ref& capture) {
-  std::string text = fmt::format("capture {} ({} mode, stream {}), begun by {}", capture.id, printable(capture.mode),
+  std::string text = fmt::format("capture {} ({} mode, {}), begun by {}", capture.id, printable(capture.mode),
                                  printable(capture.stream), thread_text(capture.origin_thread));
   if (const stack_frame* frame = best_frame(capture.began_at)) text += " in " + frame_text(*frame);
   return text;

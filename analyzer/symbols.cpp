@@ -5,6 +5,7 @@
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <elfutils/libdwfl.h>
+#include <filesystem>
 #include <map>
 #include <unordered_map>
 
@@ -25,6 +26,13 @@ std::string plain_name(std::string_view name) {
   if (status == 0 && plain) text = plain;
   std::free(plain);
   return text;
+}
+
+// Compilers write paths as they were given, relative to the folder they were started in.
+std::string source_path(const char* file, const char* folder) {
+  if (!file) return {};
+  if (*file == '/' || !folder || *folder != '/') return file;
+  return (std::filesystem::path(folder) / file).lexically_normal().string();
 }
 
 // One ELF file in a Dwfl session of its own, mapped at address 0, so that ELF virtual addresses can be asked for.
@@ -84,7 +92,9 @@ void call_site(Dwarf_Die* unit, Dwarf_Die* die, std::string& file, int& line) {
   line = 0;
   if (dwarf_formudata(dwarf_attr(die, DW_AT_call_file, &attribute), &value) == 0 &&
       dwarf_getsrcfiles(unit, &files, nullptr) == 0) {
-    if (const char* name = dwarf_filesrc(files, value, nullptr, nullptr)) file = name;
+    Dwarf_Attribute folder;
+    file = source_path(dwarf_filesrc(files, value, nullptr, nullptr),
+                       dwarf_formstring(dwarf_attr(unit, DW_AT_comp_dir, &folder)));
   }
   if (dwarf_formudata(dwarf_attr(die, DW_AT_call_line, &attribute), &value) == 0) line = static_cast<int>(value);
 }
@@ -137,13 +147,15 @@ std::vector<stack_frame> object::frames(std::uint64_t elf_address) const {
   GElf_Off offset = 0;
   GElf_Sym symbol;
   if (const char* name = dwfl_module_addrinfo(module_, at, &offset, &symbol, nullptr, nullptr, nullptr)) {
-    frame.symbol = plain_name(name);
+    // Without the symbol version, which says nothing about the place.
+    const std::string_view full(name);
+    frame.symbol = plain_name(full.substr(0, full.find('@')));
     frame.offset = offset + 1;
   }
   if (Dwfl_Line* source = dwfl_module_getsrc(module_, at)) {
     int line = 0;
     if (const char* file = dwfl_lineinfo(source, nullptr, &line, nullptr, nullptr, nullptr)) {
-      frame.file = file;
+      frame.file = source_path(file, dwfl_line_comp_dir(source));
       frame.line = line;
     }
   }

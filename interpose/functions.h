@@ -23,6 +23,11 @@ struct kernel_handle {
   u64 key() const { return function != nullptr ? reinterpret_cast<u64>(function) : reinterpret_cast<u64>(kernel); }
 };
 
+// The layout of a function, asked once and kept until a module is unloaded (handles may come back then). Null: no memory, or a layout
+// that cannot be had; the caller then has nothing to pack by.
+const parameter_layout* known_layout(kernel_handle& k, parameter_layout& scratch);
+void forget_layouts();
+
 // Asks the driver for the layout (cuFuncGetParamInfo / cuKernelGetParamInfo: harmless in every capture, same file). A launch may
 // pass a CUkernel as its CUfunction; `k` is corrected if the driver says so.
 void read_layout(kernel_handle& k, parameter_layout& out);

@@ -63,11 +63,13 @@ struct hook<Id, CUresult(A...)> {
   using fn_type = CUresult (*)(A...);
   static constexpr trace::call_info row = trace::info(Id);
   static constexpr trace::record_when when = trace::info(row.cls).record;
+  // What is recorded only when refused is the same at level full.
+  static constexpr u32 matters = when == trace::record_when::refused ? ~static_cast<u32>(attention_full) : ~u32{0};
   static constexpr bool per_thread = trace::per_thread_variant(row.symbol);
 
   static CUresult CUDAAPI call(A... a) {
     if constexpr (when != trace::record_when::always) {
-      if (attention.load(std::memory_order_relaxed) == 0) [[likely]] {
+      if ((attention.load(std::memory_order_relaxed) & matters) == 0) [[likely]] {
         if constexpr (row.cls == call_class::launch) {
           if (!launched_before(operands_of<Id>::a::before(std::tie(a...)))) {
             return recorded(reinterpret_cast<u64>(__builtin_return_address(0)), a...);

@@ -23,7 +23,10 @@ node_scratch::~node_scratch() {
 
 template <class Params>
 void fill_kernel(node_writer& w, node_out& out, const Params& p, kernel_handle k) {
-  read_layout(k, *w.layout);
+  if (known_layout(k, *w.layout) == nullptr) {
+    w.layout->count = -1;
+    w.layout->bytes = 0;
+  }
   write_function(w.t, k, *w.layout);
   bool cut = false;
   const u32 bytes = pack_parameters(*w.layout, p.kernelParams, p.extra, w.block, max_parameter_bytes, cut);

@@ -288,6 +288,9 @@ void after_call(call_frame& f) {
     return;
   }
   keep_window_state(f);
+  if (f.cls == call_class::module_unload) {
+    forget_layouts();
+  }
   if (f.id == call_id::cuInit && f.result == CUDA_SUCCESS) {
     describe_driver(f.t);
     cupti_start(f.t);

@@ -72,6 +72,7 @@ void read_environment() {
   options.verify = text_is(setting("CAPTURESAN_CUPTI"), "verify");
   options.children = !text_is(setting("CAPTURESAN_CHILDREN"), "none");
   options.strip_deepbind = text_is(setting("CAPTURESAN_STRIP_DEEPBIND"), "1");
+  options.keep_trace = text_is(setting("CAPTURESAN_KEEP_TRACE"), "1");
   options.max_trace = parse_number(setting("CAPTURESAN_MAX_TRACE"), u64{1} << 30);
   const char* output = setting("CAPTURESAN_OUTPUT");
   if (output == nullptr || *output == 0) {
@@ -115,7 +116,7 @@ void strip_environment() {
     ::unsetenv("LD_PRELOAD");
   }
   for (const char* name : {"CAPTURESAN_OUTPUT", "CAPTURESAN_LEVEL", "CAPTURESAN_CUPTI", "CAPTURESAN_CHILDREN",
-                           "CAPTURESAN_MAX_TRACE", "CAPTURESAN_SESSION", "CAPTURESAN_STRIP_DEEPBIND"}) {
+                           "CAPTURESAN_MAX_TRACE", "CAPTURESAN_SESSION", "CAPTURESAN_STRIP_DEEPBIND", "CAPTURESAN_KEEP_TRACE"}) {
     ::unsetenv(name);
   }
 }

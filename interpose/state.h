@@ -89,6 +89,7 @@ struct settings {
   bool verify;         // --cupti=verify
   bool children;       // --children all
   bool strip_deepbind;
+  bool keep_trace;
   u64 max_trace;
   char output[768];
 };

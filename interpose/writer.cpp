@@ -12,8 +12,9 @@ using trace::lost_why;
 // The first mapping fits, header included, into a file of 64 KiB; later ones grow so that mapping stays rare.
 constexpr u32 first_segment_chunks = 3;
 constexpr u32 largest_segment_chunks = 64;
-// Below this size a trace is kept whole, so that it can be judged again later; above it consumed chunks are used anew.
-constexpr u64 keep_whole_bytes = u64{64} << 20;
+// Up to this size (130,000 events) a trace is kept whole, so that it can be judged again later. Above it consumed chunks are used anew:
+// a fresh page of a mapped file costs several times what its 64 records do.
+constexpr u64 keep_whole_bytes = u64{8} << 20;
 
 void append(char*& at, const char* end, const char* text) {
   while (*text != 0 && at < end) {
@@ -111,7 +112,7 @@ lost_why grow() {
 // A chunk that the reader has done with; null if there is none near the cursor. Readers consume in about the order of allocation.
 chunk_header* recycled_chunk() { // under file_lock
   process_state& p = *process;
-  if (p.file_bytes < keep_whole_bytes || p.chunk_count == 0) {
+  if (options.keep_trace || p.file_bytes < keep_whole_bytes || p.chunk_count == 0) {
     return nullptr;
   }
   for (int probes = 0; probes < 16; ++probes) {

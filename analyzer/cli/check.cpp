@@ -9,6 +9,7 @@
 #include "analyzer/cli/judging.h"
 #include "analyzer/cli/session.h"
 #include "analyzer/cli/terminal.h"
+#include "analyzer/cli/trace_folder.h"
 
 namespace capturesan::cli {
 
@@ -26,6 +27,12 @@ int refuse(std::string_view command, const std::vector<problem>& problems) {
 bool is_folder(const std::string& path) {
   std::error_code error;
   return std::filesystem::is_directory(path, error);
+}
+
+// A run whose program made no driver call leaves a folder without traces: that is an answer, not a mistake of the
+// caller.
+bool recorded_nothing(const std::string& path) {
+  return is_folder(path) && read_session(path) && trace_files_in(path).empty();
 }
 
 // What the sessions of the traces knew beyond the trace files.
@@ -70,10 +77,11 @@ int judge(std::string_view command, const invocation& in, bool may_be_running) {
   bool running = false;
   for (const std::string& trace : in.arguments) running = running || !running_processes(trace).empty();
   const bool follow = may_be_running && running;
-  result<std::unique_ptr<audit>> made = make_audit(in.options, follow, {});
+  result<std::unique_ptr<audit>> made = make_audit(in.options, follow ? reading::beside : reading::saved, {});
   if (!made) return refuse(command, made.problems());
   audit& judged = *made.value();
   for (const std::string& trace : in.arguments) {
+    if (recorded_nothing(trace)) continue;
     const result<std::size_t> added = judged.add(trace);
     if (!added) return refuse(command, added.problems());
   }

@@ -19,7 +19,7 @@ const std::vector<command>& table() {
        "watch a program and report what breaks its graph captures",
        run_command,
        {{"output", "driver", "level", "rules", "report", "suppress", "baseline", "fail-on", "show", "cupti", "children",
-         "max-trace", "strict", "allow-empty", "wait", "strip-deepbind"},
+         "max-trace", "keep-trace", "strict", "allow-empty", "wait", "strip-deepbind"},
         0,
         true},
        "The program keeps its terminal, input, output and signals; everything capturesan says goes to stderr.\n"
@@ -57,7 +57,7 @@ const std::vector<command>& table() {
        "",
        "print what to export where there is no wrapper",
        env_command,
-       {{"output", "driver", "level", "cupti", "children", "max-trace", "strip-deepbind"}, 0, false},
+       {{"output", "driver", "level", "cupti", "children", "max-trace", "keep-trace", "strip-deepbind"}, 0, false},
        "For containers, Ray, torchrun, Slurm and debuggers: evaluate its output in a shell, start the program, then "
        "use\n"
        "`capturesan check` on the folder.\n",

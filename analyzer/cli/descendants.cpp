@@ -9,6 +9,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "analyzer/cli/trace_folder.h"
 #include "trace/format.h"
 
 namespace capturesan::cli {
@@ -112,16 +113,11 @@ void descendant_scan::judge(pid_t pid) {
 }
 
 std::vector<pid_t> running_processes(const std::string& trace) {
-  std::vector<fs::path> files;
   std::error_code error;
-  if (fs::is_directory(trace, error)) {
-    for (const auto& entry : fs::directory_iterator(trace, error)) files.push_back(entry.path());
-  } else {
-    files.emplace_back(trace);
-  }
+  const std::vector<std::string> files =
+      fs::is_directory(trace, error) ? trace_files_in(trace) : std::vector<std::string>{trace};
   std::vector<pid_t> running;
-  for (const fs::path& path : files) {
-    if (path.extension() != trace::file_suffix) continue;
+  for (const std::string& path : files) {
     trace::file_header header{};
     std::ifstream file(path, std::ios::binary);
     file.read(reinterpret_cast<char*>(&header), sizeof header);

@@ -8,6 +8,7 @@
 #include "analyzer/cli/dump_record.h"
 #include "analyzer/cli/exit_code.h"
 #include "analyzer/cli/terminal.h"
+#include "analyzer/cli/trace_folder.h"
 #include "analyzer/merger.h"
 #include "analyzer/reader.h"
 #include "analyzer/report.h"
@@ -34,12 +35,8 @@ result<std::vector<std::string>> trace_files(const std::vector<std::string>& tra
       files.push_back(trace);
       continue;
     }
-    std::vector<std::string> inside;
-    for (const auto& entry : fs::directory_iterator(trace, error)) {
-      if (entry.path().extension() == trace::file_suffix) inside.push_back(entry.path());
-    }
+    const std::vector<std::string> inside = trace_files_in(trace);
     if (inside.empty()) return failure(trace, "no trace file in this folder");
-    std::sort(inside.begin(), inside.end());
     files.insert(files.end(), inside.begin(), inside.end());
   }
   return files;

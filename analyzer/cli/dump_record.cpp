@@ -1,5 +1,6 @@
 #include "analyzer/cli/dump_record.h"
 
+#include <algorithm>
 #include <cstring>
 #include <fmt/format.h>
 #include <iterator>
@@ -68,6 +69,15 @@ std::string chars(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+// Three dimensions in one operand: kernel nodes and launches pack them alike (event.h).
+std::string grid_text(std::uint64_t grid) {
+  return fmt::format("{},{},{}", grid & 0xffffffff, (grid >> 32) & 0xffff, grid >> 48);
+}
+
+std::string block_text(std::uint64_t block) {
+  return fmt::format("{},{},{}", block & 0xffff, (block >> 16) & 0xffff, (block >> 32) & 0xffff);
+}
+
 dump_line describe_node(const side_record& record) {
   const auto node = record.as<trace::node_record>();
   dump_line line{"node", {}};
@@ -79,8 +89,8 @@ dump_line describe_node(const side_record& record) {
   if (node.type == trace::node_type::kernel) {
     const std::uint64_t grid = node.value[1], block = node.value[2];
     line.hex("function", node.value[0]);
-    line.text("grid", fmt::format("{},{},{}", grid & 0xffffffff, (grid >> 32) & 0xffff, grid >> 48));
-    line.text("block", fmt::format("{},{},{}", block & 0xffff, (block >> 16) & 0xffff, (block >> 32) & 0xffff));
+    line.text("grid", grid_text(grid));
+    line.text("block", block_text(block));
     line.number("shared_kib", block >> 48);
     line.text("params", bytes_text(record.payload(sizeof(trace::node_record), node.bytes)));
   } else if (type < std::size(node_table)) {
@@ -107,6 +117,16 @@ dump_line describe_function(const side_record& record) {
   }
   line.text("params", places);
   return line;
+}
+
+// Facts about the whole process are printed once, at its head.
+bool told_already(const side_record& record, const traced_process& process) {
+  if (record.kind != trace::record_kind::text) return false;
+  const auto head = record.as<trace::payload_record>();
+  const std::string text = chars(record.payload(sizeof head, head.bytes));
+  return std::any_of(process.texts.begin(), process.texts.end(), [&](const traced_text& known) {
+    return known.role == static_cast<trace::text_role>(head.aux) && known.key == head.key && known.text == text;
+  });
 }
 
 dump_line describe_side(const side_record& record) {
@@ -250,7 +270,14 @@ dump_line record_describer::describe_event(const merged_event& merged) const {
   if (event.stream) line.hex("stream", event.stream);
   const trace::class_info& cls = trace::info(merged.call->cls);
   for (std::size_t i = 0; i < std::size(cls.operands); ++i) {
-    if (!cls.operands[i].empty()) line.hex(cls.operands[i], event.arg[i]);
+    const std::string_view name = cls.operands[i];
+    if (name == "grid") {
+      line.text(name, grid_text(event.arg[i]));
+    } else if (name == "block") {
+      line.text(name, block_text(event.arg[i]));
+    } else if (!name.empty()) {
+      line.hex(name, event.arg[i]);
+    }
   }
   if (event.stack) line.number("stack", event.stack);
   if (event.flags) line.text("flags", flag_text(event.flags));
@@ -260,7 +287,9 @@ dump_line record_describer::describe_event(const merged_event& merged) const {
 std::vector<dump_line> record_describer::describe(const merged_event& merged) {
   std::vector<dump_line> lines;
   traced_process& process = merged.file->process();
-  merged.cursor->each_side_record([&](const side_record& record) { lines.push_back(describe_side(record)); });
+  merged.cursor->each_side_record([&](const side_record& record) {
+    if (!told_already(record, process)) lines.push_back(describe_side(record));
+  });
   const std::uint32_t stack = merged.cursor->current().stack;
   if (stack && stacks_.insert({&process, stack}).second) lines.push_back(describe_stack(process, stack));
   lines.push_back(describe_event(merged));

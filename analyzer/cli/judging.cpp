@@ -71,13 +71,14 @@ result<std::vector<report_target>> report_targets(const option_values& options) 
   return targets;
 }
 
-result<std::unique_ptr<audit>> make_audit(const option_values& options, bool follow,
+result<std::unique_ptr<audit>> make_audit(const option_values& options, reading way,
                                           std::function<void(const finding&)> on_new_finding) {
   audit_options how;
   result<std::vector<std::string>> files = rule_files(options.list("rules"));
   if (!files) return files.problems();
   how.rule_files = std::move(files.value());
-  how.follow = follow;
+  how.follow = way != reading::saved;
+  how.keep = way == reading::beside;
   how.symbols = std::make_shared<symbols>();
   if (on_new_finding) {
     how.on_new_finding = [least = least_confidence(options), tell = std::move(on_new_finding)](const finding& found) {

@@ -22,8 +22,14 @@ struct report_target {
 // The --report options. Fails on an unknown format and on a file that cannot be written.
 result<std::vector<report_target>> report_targets(const option_values& options);
 
+enum class reading : std::uint8_t {
+  saved,   // nobody writes it any more
+  watched, // written by the program that is being run for it
+  beside,  // written for somebody else, who is reading it too
+};
+
 // Fails with the problems of the rule files. Findings too weak to be shown are not passed on.
-result<std::unique_ptr<audit>> make_audit(const option_values& options, bool follow,
+result<std::unique_ptr<audit>> make_audit(const option_values& options, reading how,
                                           std::function<void(const finding&)> on_new_finding);
 
 // The report data that follows from audit and options; the rest is the caller's.

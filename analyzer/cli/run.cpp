@@ -18,6 +18,7 @@
 #include "analyzer/cli/session_id.h"
 #include "analyzer/cli/terminal.h"
 #include "analyzer/cli/trace_folder.h"
+#include "analyzer/reader.h"
 
 namespace capturesan::cli {
 
@@ -64,6 +65,7 @@ class watched_run {
   void watch(child_process& child, signal_watch& signals);
   void wait_for_others(signal_watch& signals);
   void read_trace();
+  void note_unread_files();
   int report();
   void save_session();
 
@@ -115,8 +117,9 @@ bool watched_run::prepare() {
   if (!targets) return refuse(targets.problems());
   targets_ = std::move(targets.value());
   const report_style style{colours(STDERR_FILENO), true};
-  result<std::unique_ptr<audit>> made = make_audit(
-      in_.options, true, [style](const finding& found) { write_all(STDERR_FILENO, headline(found, style) + "\n"); });
+  result<std::unique_ptr<audit>> made = make_audit(in_.options, reading::watched, [style](const finding& found) {
+    write_all(STDERR_FILENO, headline(found, style) + "\n");
+  });
   if (!made) return refuse(made.problems());
   audit_ = std::move(made.value());
   if (!prepare_driver()) return false;
@@ -182,10 +185,23 @@ void watched_run::save_session() {
   if (!write_session(folder_, session_)) say(fmt::format("warning: {}/session.json could not be written", folder_));
 }
 
+// While files grow the audit is patient with those it cannot read yet; in the end they are gaps.
+void watched_run::note_unread_files() {
+  const std::vector<std::string> files = trace_files_in(folder_);
+  if (files.size() <= audit_->summary().processes) return;
+  for (const std::string& file : files) {
+    result<std::unique_ptr<byte_source>> bytes = open_file(file);
+    const auto opened = bytes ? trace_file::open(std::move(bytes.value()), file)
+                              : result<std::unique_ptr<trace_file>>(bytes.problems());
+    if (!opened) unreadable_.push_back(fmt::format("{}: {}", file, opened.problems()[0].message));
+  }
+}
+
 int watched_run::report() {
   read_trace();
   // What a living process has left open is not yet a mistake.
   if (!still_running_) audit_->finish();
+  note_unread_files();
   report_data data = describe(*audit_, in_.options);
   data.uncovered = session_.uncovered;
   data.command = in_.program;

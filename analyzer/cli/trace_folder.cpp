@@ -1,5 +1,6 @@
 #include "analyzer/cli/trace_folder.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -28,10 +29,7 @@ problem failure(std::string message, std::string hint) {
 
 bool holds_trace(const fs::path& folder) {
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    if (entry.path().extension() == trace::file_suffix || entry.path().filename() == "session.json") return true;
-  }
-  return false;
+  return fs::exists(folder / "session.json", error) || !trace_files_in(folder).empty();
 }
 
 result<std::string> use_wanted(const std::string& wanted) {
@@ -102,6 +100,16 @@ result<std::string> make_trace_folder(const std::string& wanted, const std::stri
     reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", place, why);
   }
   return failure("no place for the trace: " + reasons, "name a local folder with -o");
+}
+
+std::vector<std::string> trace_files_in(const std::string& folder) {
+  std::vector<std::string> files;
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    if (at->path().extension() == trace::file_suffix) files.push_back(at->path());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
 }
 
 } // namespace capturesan::cli

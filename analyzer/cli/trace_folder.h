@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "analyzer/result.h"
 
@@ -20,5 +21,8 @@ std::string unfit_for_trace(const std::string& folder, std::uint64_t room);
 // Makes and returns the folder, absolute. `wanted` is the user's choice or empty: then a new folder in the first fit
 // place of the working directory, $TMPDIR and /dev/shm. Fails with the reason of every place that was tried.
 result<std::string> make_trace_folder(const std::string& wanted, const std::string& session);
+
+// The trace files of a folder, in order of name.
+std::vector<std::string> trace_files_in(const std::string& folder);
 
 } // namespace capturesan::cli

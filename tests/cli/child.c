@@ -1,14 +1,14 @@
 /* A small program to be watched. Its arguments say what it does, in order:
  *   exit N     ends with N              kill N    sends signal N to itself
  *   echo TEXT  writes TEXT to stdout    cat       copies stdin to stdout
- *   count      writes "ready", then one letter per SIGINT, SIGTERM or SIGHUP that reaches it; ends 0.7 s after the first
- *   ignored    says whether SIGHUP is ignored, and which of the signals 1-31 are blocked or ignored otherwise
- *   group      says whether it is in the foreground process group of its terminal
- *   sleep MS   sleeps
- *   daemon MS  leaves a process behind that lives so long, with closed streams
- *   map FILE   maps FILE, as a loaded library would be
+ *   count      writes "ready", then one letter per SIGINT, SIGTERM or SIGHUP that reaches it; ends 0.7 s after the
+ * first ignored    says whether SIGHUP is ignored, and which of the signals 1-31 are blocked or ignored otherwise group
+ * says whether it is in the foreground process group of its terminal sleep MS   sleeps daemon MS  leaves a process
+ * behind that lives so long, with closed streams map FILE   maps FILE, as a loaded library would be cuda       loads
+ * libcuda.so.1 and calls cuInit
  */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -58,6 +58,15 @@ static void map(const char* path) {
   close(fd);
 }
 
+static void call_driver(void) {
+#ifndef CHILD_IS_STATIC
+  void* library = dlopen("libcuda.so.1", RTLD_NOW);
+  int (*init)(unsigned) = NULL;
+  if (library) *(void**)&init = dlsym(library, "cuInit");
+  if (!init || init(0) != 0) exit(97);
+#endif
+}
+
 int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const char* word = argv[i];
@@ -72,6 +81,7 @@ int main(int argc, char** argv) {
     if (strcmp(word, "sleep") == 0) poll(NULL, 0, atoi(value));
     if (strcmp(word, "daemon") == 0) leave_behind(atoi(value));
     if (strcmp(word, "map") == 0) map(value);
+    if (strcmp(word, "cuda") == 0) call_driver();
     if (strcmp(word, "cat") == 0) {
       for (int c; (c = getchar()) != EOF;) putchar(c);
     }

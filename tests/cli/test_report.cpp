@@ -25,7 +25,7 @@ finding full_finding() {
   f.symbol = "cuGraphLaunch_ptsz";
   f.result_name = "CUDA_SUCCESS";
   f.thread = {10, 11, 2, "worker"};
-  f.capture = capture_ref{3, "global", "0x5", {10, 10, 1, "main"}, {frame("begin()", "a.cpp", 12)}};
+  f.capture = capture_ref{3, "global", "stream 0x5 (blocking)", {10, 10, 1, "main"}, {frame("begin()", "a.cpp", 12)}};
   f.graph = graph_ref{1, 4, 9};
   pointer_ref p;
   p.address = 0x7f0000000100;
@@ -69,28 +69,28 @@ TEST_CASE("the text report says everything a finding knows") {
   summary.notes.push_back("something was given up");
   const report_data data{findings, summary};
   const std::string text = write_text(data, {});
-  for (const char* part :
-       {"== CS201 stale-device-pointer\n",
-        "capture 3 (global mode, stream 0x5), begun by thread 1 \"main\" (pid 10, tid 10) in begin()  a.cpp:12",
-        "error: graph 1 reads freed memory (3 times)",
-        "cuGraphLaunch [cuGraphLaunch_ptsz] returned 0 (CUDA_SUCCESS), on thread 2 \"worker\"",
-        "graph 1 (9 nodes), replay 4",
-        "#0 launch  a.cpp:40",
-        "#1 ??  (libthing.so+0x1234)",
-        "#0 step  train.py:7",
-        "0x7f0000000100 in node 5 (kernel), kernel scale(float*, int), parameter 0 at byte 8",
-        "byte 256 of the 4 KiB at 0x7f0000000000",
-        "#0 make_buffer  a.cpp:20",
-        "#0 drop_buffer  a.cpp:30",
-        "now owned by nobody",
-        "3 later calls failed because of this:",
-        "cuEventRecord -> 901 (2 times)",
-        "cuStreamEndCapture -> 901\n",
-        "after: CS105 cuMemAlloc, which came first in this capture",
-        "fix: keep the buffer",
-        "fingerprint abcd",
-        "not evaluated: CS202 (needs level full)",
-        "note: something was given up"}) {
+  for (const char* part : {"== CS201 stale-device-pointer\n",
+                           "capture 3 (global mode, stream 0x5 (blocking)), begun by thread 1 \"main\" (pid 10, tid "
+                           "10) in begin()  a.cpp:12",
+                           "error: graph 1 reads freed memory (3 times)",
+                           "cuGraphLaunch [cuGraphLaunch_ptsz] returned 0 (CUDA_SUCCESS), on thread 2 \"worker\"",
+                           "graph 1 (9 nodes), replay 4",
+                           "#0 launch  a.cpp:40",
+                           "#1 ??  (libthing.so+0x1234)",
+                           "#0 step  train.py:7",
+                           "0x7f0000000100 in node 5 (kernel), kernel scale(float*, int), parameter 0 at byte 8",
+                           "byte 256 of the 4 KiB at 0x7f0000000000",
+                           "#0 make_buffer  a.cpp:20",
+                           "#0 drop_buffer  a.cpp:30",
+                           "now owned by nobody",
+                           "3 later calls failed because of this:",
+                           "cuEventRecord -> 901 (2 times)",
+                           "cuStreamEndCapture -> 901\n",
+                           "after: CS105 cuMemAlloc, which came first in this capture",
+                           "fix: keep the buffer",
+                           "fingerprint abcd",
+                           "not evaluated: CS202 (needs level full)",
+                           "note: something was given up"}) {
     INFO(part);
     CHECK(text.find(part) != std::string::npos);
   }

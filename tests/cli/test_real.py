@@ -1,0 +1,213 @@
+"""The command with its own audit and shim over the simulated driver: real traces, good, cut and foreign."""
+import json
+import os
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import time
+import unittest
+
+from support import BUILD, CHILD, REAL, CommandTest, clean_environment
+
+EXAMPLES = BUILD / "examples"
+MISTAKE, FIXED = EXAMPLES / "cs101_host_sync", EXAMPLES / "cs101_host_sync_fixed"
+HEADER = 4096  # trace/format.h
+
+
+class RealTest(CommandTest):
+    command = REAL
+
+    def run_sim(self, *program, options=(), **more):
+        return self.call("run", "--driver", "sim", "-o", "t", *options, "--", *program, **more)
+
+    def traces(self):
+        return sorted((self.folder / "t").glob("*.cstrace"))
+
+
+class Run(RealTest):
+    def test_a_mistake_and_its_fixed_twin(self):
+        done = self.run_sim(MISTAKE, options=["--report", "json=a.json"])
+        report = json.loads((self.folder / "a.json").read_text())
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual([f["rule"] for f in report["findings"]], ["CS101"])
+        self.assertEqual(report["findings"][0]["api"], "cuStreamSynchronize")
+        self.assertTrue(any(frame["file"].endswith("cs101_host_sync.cpp") for frame in report["findings"][0]["stack"]))
+        self.assertEqual(report["driver"]["kind"], "simulated")
+        self.assertEqual(report["exit_reason"], "findings")
+        self.assertRegex(done.stderr, r"#\d+ .*cs101_host_sync\.cpp:\d+")
+        self.assertTrue(self.last_line(done.stderr).endswith("driver: simulated"))
+        shutil.rmtree(self.folder / "t")
+        clean = self.run_sim(FIXED)
+        self.assertEqual(clean.returncode, 0, clean.stderr)
+        self.assertIn(", clean; ", self.last_line(clean.stderr))
+        self.assertLessEqual(len(clean.stderr.splitlines()), 3)
+        self.assertRegex(self.last_line(clean.stderr), r" 1 capture, [1-9]")
+
+    def test_stdout_and_code_are_those_of_the_program_alone(self):
+        environment = {**clean_environment(), "LD_LIBRARY_PATH": str(BUILD / "lib/sim")}
+        plain = subprocess.run([FIXED], env=environment, capture_output=True, check=False)
+        for limit in ("unlimited", "64"):
+            done = subprocess.run(["sh", "-c", f'ulimit -f {limit}; exec "$@"', "sh", REAL, "run", "--driver", "sim", "--", FIXED],
+                                  cwd=self.folder, env=clean_environment(), capture_output=True, check=False)
+            self.assertEqual((done.stdout, done.returncode), (plain.stdout, plain.returncode), done.stderr)
+
+    def test_check_finds_what_run_found(self):
+        self.run_sim(MISTAKE, options=["--report", "json=a.json"])
+        done = self.call("check", "--report", "json", "t")
+        self.assertEqual(done.returncode, 1)
+        during, after = json.loads((self.folder / "a.json").read_text()), json.loads(done.stdout)
+        for key in ("findings", "captures", "graphs", "driver"):
+            self.assertEqual(during[key], after[key])
+        text = self.call("report", "t")
+        self.assertEqual((text.returncode, text.stderr), (1, ""))
+        self.assertIn("== CS101 host-sync-in-capture", text.stdout)
+
+    def test_nothing_captured(self):
+        done = self.run_sim(CHILD, "exit", "0")
+        self.assertEqual(done.returncode, 4)
+        self.assertEqual(self.call("check", "t").returncode, 4)
+        self.assertEqual(self.call("check", "--allow-empty", "t").returncode, 0)
+
+    def test_driver_calls_without_captures_are_something(self):
+        done = self.run_sim(CHILD, "cuda", "exit", "0")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(self.last_line(done.stderr), r"0 captures, 0 replays, [1-9]\d* events?,")
+
+    def test_killed_program(self):
+        done = self.run_sim(CHILD, "cuda", "kill", "9")
+        self.assertEqual(done.returncode, 137)
+        self.assertRegex(self.last_line(done.stderr), r" [1-9]\d* events?, 0 dropped")
+
+    def test_children(self):
+        script = f"{FIXED} >&2; exec {FIXED}"
+        self.run_sim("sh", "-c", script)
+        self.assertEqual(len(self.traces()), 2)
+        shutil.rmtree(self.folder / "t")
+        self.run_sim("sh", "-c", f'{CHILD} cuda; echo "<$LD_PRELOAD$CAPTURESAN_OUTPUT>"', options=["--children", "none"])
+        self.assertEqual(self.traces(), [])
+
+    def test_waits_for_traced_processes_that_outlive_the_program(self):
+        begin = time.monotonic()
+        done = self.run_sim("sh", "-c", f"({CHILD} cuda sleep 1500 cuda >/dev/null 2>&1 &) ; sleep 0.5; exec {CHILD} cuda", options=["--wait", "20"])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(len(self.traces()), 2)
+        self.assertIn(", clean; ", self.last_line(done.stderr))
+        self.assertLess(time.monotonic() - begin, 15)
+
+    def test_still_running_after_the_wait(self):
+        done = self.run_sim("sh", "-c", f"({CHILD} cuda sleep 4000 >/dev/null 2>&1 &) ; sleep 0.5", options=["--wait", "0.5"])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("still running", done.stderr)
+        self.assertNotIn(", clean; ", self.last_line(done.stderr))
+
+    def test_report_of_a_running_session(self):
+        process = subprocess.Popen([REAL, "run", "--driver", "sim", "-o", "t", "--", CHILD, "cuda", "count", "exit", "7"], cwd=self.folder,
+                                   env=clean_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        time.sleep(0.5)
+        done = self.call("report", "t")
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=30)
+        self.assertEqual(process.returncode, 7, err)
+        self.assertIn("still running", done.stdout)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertRegex(self.last_line(done.stdout), r" [1-9]\d* rules")
+
+    def test_garbage_in_the_folder(self):
+        done = self.run_sim("sh", "-c", f'echo rubbish >"$CAPTURESAN_OUTPUT/process-1-1.cstrace"; exec {CHILD} cuda', options=["--strict"])
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertIn(", incomplete; ", self.last_line(done.stderr))
+
+
+class Traces(RealTest):
+    def setUp(self):
+        super().setUp()
+        self.assertEqual(self.run_sim(FIXED).returncode, 0)
+        self.file = self.traces()[0]
+        self.bytes = self.file.read_bytes()
+
+    def test_cut_off(self):
+        # Slots of 64 bytes; the second word of a chunk counts those in use, its own head included (trace/format.h).
+        used = struct.unpack_from("<I", self.bytes, HEADER + 4)[0]
+        self.assertGreater(used, 10)
+        for size in (HEADER + 64 * (used - 1), HEADER + 64 * 5 + 7, HEADER + 100, HEADER):
+            self.file.write_bytes(self.bytes[:size])
+            for command in ("check", "report"):
+                done = self.call(command, self.file)
+                self.assertIn(done.returncode, (0, 4), done.stderr)  # 4: nothing is left
+                self.assertIn(", incomplete; ", self.last_line(done.stdout))
+                self.assertEqual(self.call(command, "--strict", self.file).returncode, 3)
+            self.assertEqual(self.call("dump", self.file).returncode, 0)
+
+    def refused(self, *messages):
+        for command in ("check", "report", "dump"):
+            done = self.call(command, self.file)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), command)
+            self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+            for message in messages:
+                self.assertIn(message, done.stderr)
+
+    def test_none(self):
+        for content in (b"", b"short", b"no trace " * 1000, self.bytes[:50]):
+            self.file.write_bytes(content)
+            self.refused(self.file.name)
+
+    def test_other_version(self):
+        # Major version: two bytes after the magic (trace/format.h).
+        self.file.write_bytes(self.bytes[:8] + struct.pack("<H", 2) + self.bytes[10:])
+        self.refused(self.file.name, "2.")
+
+    def test_dump(self):
+        done = self.call("dump", "t")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        lines = done.stdout.splitlines()
+        self.assertTrue(lines[0].startswith("process pid="))
+        self.assertIn("driver=simulated", lines[0])
+        begins = [line for line in lines if "call=cuStreamBeginCapture" in line]
+        self.assertEqual(len(begins), 1)
+        self.assertRegex(begins[0], r"^event time=\+\d+\.\d{9} pid=\d+ thread=1 call=cuStreamBeginCapture_v2 result=0 stream=0x[0-9a-f]+ mode=0x")
+        self.assertTrue(any(line.startswith("node index=0 type=") for line in lines))
+        self.assertTrue(any(re.match(r"stack pid=\d+ stack=\d+ frames=.*cs101_host_sync_fixed\+0x", line) for line in lines))
+        objects = [json.loads(line) for line in self.call("dump", "--format", "json", "t").stdout.splitlines()]
+        self.assertEqual([o["kind"] for o in objects], [line.split()[0] for line in lines])
+        # One line a record: nothing may break a line or the terminal.
+        self.assertNotRegex(done.stdout, "[\x00-\x09\x0b-\x1f\x7f]")
+
+    def test_dump_into_a_closed_pipe(self):
+        done = self.call("-c", f"{REAL} dump t | head -1", command="sh")
+        self.assertEqual((len(done.stdout.splitlines()), done.stderr), (1, ""))
+
+
+class Rules(RealTest):
+    def test_list_show_test(self):
+        listed = self.call("rules", "list")
+        self.assertEqual((listed.returncode, listed.stderr), (0, ""))
+        for rule in ("CS101", "CS102", "CS104", "CS105", "CS108", "CS110", "CS201", "CS901", "CS902"):
+            self.assertRegex(listed.stdout, rf"(?m)^{rule} +[a-z-]+ ")
+        shown = self.call("rules", "show", "CS101")
+        self.assertIn("CS101 host-sync-in-capture: error", shown.stdout)
+        self.assertIn("did you mean CS101?", self.call("rules", "show", "CS10l").stderr)
+        tested = self.call("rules", "test")
+        self.assertEqual(tested.returncode, 0, tested.stdout)
+        self.assertRegex(tested.stdout, r"[1-9]\d* passed, 0 failed")
+
+    def test_a_typo_is_shown_where_it_is(self):
+        (self.folder / "mine.yaml").write_text("schema: 1\nrules:\n  - id: MY101\n    nmae: x\n")
+        for words in (["rules", "test", "mine.yaml"], ["rules", "list", "--rules", "mine.yaml"],
+                      ["run", "--driver", "sim", "--rules", "mine.yaml", "--", CHILD]):
+            done = self.call(*words)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn("mine.yaml:4:5: ", done.stderr)
+
+    def test_no_such_file(self):
+        done = self.call("rules", "test", "none.yaml")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("none.yaml", done.stderr)
+
+
+if __name__ == "__main__":
+    if not os.path.exists(REAL):
+        raise SystemExit("bin/capturesan is not built")
+    unittest.main()
