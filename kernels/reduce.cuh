@@ -1,0 +1,166 @@
+// Kernel B. Merges the partial results of a request: one block per granule of eight rows and MT value tiles of 16
+// columns. The eight warps share the partials, so that a long context (132 partials and more) is not merged serially.
+// Which slots belong to a request follows from the same arithmetic as in kernel A: no metadata passes between them.
+// The order of every sum is fixed: equal inputs give equal bits.
+#pragma once
+
+#include "layout.h"
+#include "ptx.cuh"
+#include "request_table.cuh"
+#include "softmax.cuh"
+
+namespace verify_mla {
+
+inline constexpr int REDUCE_WARPS = REDUCE_THREADS / 32;
+
+// Weights of the partials of eight rows: weights[s][row] = 2^(m_s - M), 0 where a partial holds nothing.
+// totals[row] = sum of the merged softmax; maxima[row] = M.
+__device__ __forceinline__ void merge_weights(float* weights, float* totals, float* maxima, float (*exchange)[8],
+                                              const kernel_args& args, int first_slot, int count, int group,
+                                              int group_rows, int granule, int thread) {
+  const int row = thread % 8;
+  const int warp = thread / 32;
+  auto ml = [&](int s) {
+    return reinterpret_cast<const float2*>(
+        args.partial_ml)[(int64_t{first_slot + s} * args.groups + group) * group_rows + granule * 8 + row];
+  };
+  float top = NO_MAXIMUM;
+  for (int s = thread / 8; s < count; s += REDUCE_THREADS / 8) {
+    const float2 v = ml(s);
+    weights[s * 8 + row] = v.y > 0 ? v.x : -INFINITY;
+    if (v.y > 0) top = fmaxf(top, v.x);
+  }
+  top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 8));
+  top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 16));
+  if (thread % 32 < 8) exchange[warp][row] = top;
+  __syncthreads();
+#pragma unroll
+  for (int w = 0; w < REDUCE_WARPS; ++w) top = fmaxf(top, exchange[w][row]);
+  __syncthreads();
+  float sum = 0;
+  for (int s = thread / 8; s < count; s += REDUCE_THREADS / 8) {
+    const float w = ptx::exp2_fast(weights[s * 8 + row] - top);
+    weights[s * 8 + row] = w;
+    if (w > 0) sum += w * ml(s).y;
+  }
+  sum += __shfl_xor_sync(0xffffffffu, sum, 8);
+  sum += __shfl_xor_sync(0xffffffffu, sum, 16);
+  if (thread % 32 < 8) exchange[warp][row] = sum;
+  __syncthreads();
+  if (thread < 8) {
+    sum = 0;
+#pragma unroll
+    for (int w = 0; w < REDUCE_WARPS; ++w) sum += exchange[w][row];
+    totals[row] = sum;
+    maxima[row] = top;
+  }
+}
+
+template <bool BF16>
+__device__ __forceinline__ float4 load_partial(const void* partial, int64_t at) {
+  if constexpr (BF16) {
+    const uint2 v = static_cast<const uint2*>(partial)[at];
+    return make_float4(ptx::bf16_low(v.x), ptx::bf16_high(v.x), ptx::bf16_low(v.y), ptx::bf16_high(v.y));
+  } else {
+    return static_cast<const float4*>(partial)[at];
+  }
+}
+
+// MT: value tiles per block. tile_tokens, granules: of the configuration kernel A ran with.
+// Dynamic shared memory: 32 bytes per possible partial of a request.
+template <int MT, bool BF16>
+__global__ void __launch_bounds__(REDUCE_THREADS)
+    reduce_kernel(const __grid_constant__ kernel_args args, int tile_tokens, int granules) {
+  extern __shared__ __align__(16) float weights[];
+  __shared__ int table_memory[5 * (MAX_BATCH + 1)];
+  __shared__ float exchange[REDUCE_WARPS][8];
+  __shared__ float totals[8], maxima[8];
+  __shared__ float4 sums[REDUCE_WARPS][MT][32];
+
+  const int thread = threadIdx.x;
+  const int warp = thread / 32;
+  const int lane = thread % 32;
+  int unit = blockIdx.x;
+  const int first_tile = unit % (VALUE_TILES / MT) * MT;
+  unit /= VALUE_TILES / MT;
+  const int granule = unit % granules;
+  unit /= granules;
+  const int group = unit % args.groups;
+  const int request = unit / args.groups;
+
+  const request_table table(table_memory);
+  if (warp == 0) build_request_table(table, args, tile_tokens, lane);
+  __syncthreads();
+  const int first_row = (group * granules + granule) * 8;
+  const int rows = table.draft[request] * args.heads - first_row; // rows of this granule that exist
+  if (rows <= 0) return;
+
+  const int tiles = table.tile_begin[args.batch];
+  const slot_range slots =
+      args.splits > 0 ? slot_range{request * args.splits, args.splits}
+                      : balanced_slots(request, table.tile_begin[request], table.tile_begin[request + 1], tiles,
+                                       effective_partitions(tiles, args.partitions, args.min_tiles));
+  ptx::wait_for_previous_kernel();
+  ptx::let_next_kernel_start();
+  merge_weights(weights, totals, maxima, exchange, args, slots.first, slots.count, group, granules * 8, granule, thread);
+  __syncthreads();
+
+  float4 acc[MT] = {};
+  constexpr int AHEAD = MT == 1 ? 8 : 4; // partials in flight per warp
+  const int64_t stride = int64_t{args.groups} * VALUE_TILES * granules * 32;
+  const int64_t base = int64_t{slots.first} * stride +
+                       (int64_t{group} * VALUE_TILES + first_tile) * granules * 32 + granule * 32 + lane;
+  for (int s = warp; s < slots.count; s += REDUCE_WARPS * AHEAD) {
+    float4 v[AHEAD][MT];
+#pragma unroll
+    for (int a = 0; a < AHEAD; ++a)
+#pragma unroll
+      for (int m = 0; m < MT; ++m) {
+        const int at = s + a * REDUCE_WARPS;
+        v[a][m] = at < slots.count ? load_partial<BF16>(args.partial, base + at * stride + int64_t{m} * granules * 32)
+                                   : make_float4(0, 0, 0, 0);
+      }
+#pragma unroll
+    for (int a = 0; a < AHEAD; ++a) {
+      const int at = s + a * REDUCE_WARPS;
+      if (at >= slots.count) break;
+      const float2 w = *reinterpret_cast<const float2*>(weights + at * 8 + lane % 4 * 2);
+#pragma unroll
+      for (int m = 0; m < MT; ++m) {
+        // A partial without weight may never have been written: it must not even be multiplied.
+        acc[m].x += w.x > 0 ? w.x * v[a][m].x : 0.0f;
+        acc[m].y += w.y > 0 ? w.y * v[a][m].y : 0.0f;
+        acc[m].z += w.x > 0 ? w.x * v[a][m].z : 0.0f;
+        acc[m].w += w.y > 0 ? w.y * v[a][m].w : 0.0f;
+      }
+    }
+  }
+#pragma unroll
+  for (int m = 0; m < MT; ++m) sums[warp][m][lane] = acc[m];
+  __syncthreads();
+
+  // Two neighbouring columns per thread.
+  for (int pair = thread; pair < MT * 64; pair += REDUCE_THREADS) {
+    const int m = pair / 64;
+    const int row = pair / 8 % 8;
+    const int column = pair % 8 * 2;
+    if (row >= rows) continue;
+    float value[2] = {0, 0};
+#pragma unroll
+    for (int c = 0; c < 2; ++c) {
+      const int source = (column + c) % 8 * 4 + row / 2;
+      const int element = (column + c) / 8 * 2 + row % 2;
+#pragma unroll
+      for (int w = 0; w < REDUCE_WARPS; ++w) value[c] += reinterpret_cast<const float*>(&sums[w][m][source])[element];
+    }
+    const float inverse = totals[row] > 0 ? 1.0f / totals[row] : 0.0f; // a row that sees nothing is 0, not NaN
+    const int64_t out_row = int64_t{table.qo_start[request]} * args.heads + first_row + row;
+    *reinterpret_cast<uint32_t*>(args.out + out_row * VALUE_DIM + (first_tile + m) * 16 + column) =
+        ptx::pack_bf16(value[0] * inverse, value[1] * inverse);
+  }
+  if (first_tile == 0 && args.lse != nullptr && thread < min(rows, 8))
+    args.lse[int64_t{table.qo_start[request]} * args.heads + first_row + thread] =
+        totals[thread] > 0 ? (maxima[thread] + log2f(totals[thread])) / LOG2_E : -INFINITY;
+}
+
+} // namespace verify_mla

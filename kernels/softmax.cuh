@@ -1,0 +1,166 @@
+// Online softmax of one tile of scores: four partial sums per score in, bf16 probabilities out.
+#pragma once
+
+#include "config.h"
+#include "kernel_args.h"
+#include "ptx.cuh"
+
+namespace verify_mla {
+
+inline constexpr float LOG2_E = 1.4426950408889634f;
+inline constexpr float NO_MAXIMUM = -1e30f; // finite, so that exp2(masked - reference) is 0 and never NaN
+
+// The reference maximum follows the true one only when it falls behind by more than this (base 2). Probabilities are
+// then at most 2^8, harmless in bf16 and fp32, and the accumulators are hardly ever rescaled.
+inline constexpr float MAXIMUM_SLACK = 8.0f;
+
+// A row as one lane sees it: x, the reference maximum (base 2), and y, the sum of this lane's tokens. It is kept in
+// shared memory between tiles, where it costs two accesses instead of two of the registers that are all taken.
+using row_state = float2;
+
+struct tile_span {
+  int begin;  // first token of the tile within its request
+  int prefix; // tokens visible to every row
+  int total;  // prefix + draft
+};
+
+__device__ __forceinline__ float to_base2(float score, float scale, float cap) {
+  float s = score * scale;
+  if (cap > 0) {
+    // tanh by one exponential: the hardware tanh is not accurate enough once multiplied by the cap.
+    s = cap * (1.0f - __fdividef(2.0f, 1.0f + ptx::exp2_fast(2.0f * LOG2_E / cap * s)));
+  }
+  return s * LOG2_E;
+}
+
+__device__ __forceinline__ bool visible(int j, const tile_span& span, uint64_t draft_mask) {
+  if (j < span.prefix) return true;
+  return j < span.total && (draft_mask >> (j - span.prefix) & 1);
+}
+
+// Updates the state of a row shared by LANES lanes from this lane's N scores, which become probabilities.
+// Returns the factor by which everything accumulated before must shrink.
+// ONE_STATE: the lanes share `kept` and the sum is theirs together; else each has its own.
+template <int N, int LANES, bool ONE_STATE>
+__device__ __forceinline__ float update_row(row_state& kept, float (&s)[N], const tile_span& span, int first_token,
+                                            const uint64_t& draft_mask, bool fresh, float scale, float cap) {
+  row_state state = fresh ? make_float2(NO_MAXIMUM, 0.0f) : kept;
+#pragma unroll
+  for (int i = 0; i < N; ++i) s[i] = to_base2(s[i], scale, cap);
+  if (span.begin + first_token + N > span.prefix) {
+    const uint64_t bits = draft_mask;
+#pragma unroll
+    for (int i = 0; i < N; ++i)
+      if (!visible(span.begin + first_token + i, span, bits)) s[i] = -INFINITY;
+  }
+  float top = s[0];
+#pragma unroll
+  for (int i = 1; i < N; ++i) top = fmaxf(top, s[i]);
+#pragma unroll
+  for (int offset = LANES / 2; offset > 0; offset /= 2) top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, offset));
+
+  float factor = 1.0f;
+  if (top > state.x + MAXIMUM_SLACK) {
+    factor = fresh ? 1.0f : ptx::exp2_fast(state.x - top);
+    state.x = top;
+  }
+  float sum = 0;
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    s[i] = ptx::exp2_fast(s[i] - state.x);
+    sum += s[i];
+  }
+  if constexpr (ONE_STATE) {
+#pragma unroll
+    for (int offset = LANES / 2; offset > 0; offset /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, offset);
+  }
+  kept = make_float2(state.x, state.y * factor + sum); // shared: equal values from all lanes
+  return factor;
+}
+
+// N neighbouring floats of every slice, added in slice order.
+template <class C, int N> __device__ __forceinline__ void sum_slices(float (&s)[N], const float* scores) {
+  constexpr int SLICE = C::ROWS * C::S_PITCH;
+#pragma unroll
+  for (int slice = 0; slice < K_SLICES; ++slice) {
+    float v[N];
+    if constexpr (N % 4 == 0) {
+#pragma unroll
+      for (int i = 0; i < N; i += 4)
+        *reinterpret_cast<float4*>(v + i) = *reinterpret_cast<const float4*>(scores + slice * SLICE + i);
+    } else if constexpr (N == 2) {
+      *reinterpret_cast<float2*>(v) = *reinterpret_cast<const float2*>(scores + slice * SLICE);
+    } else {
+      v[0] = scores[slice * SLICE];
+    }
+#pragma unroll
+    for (int i = 0; i < N; ++i) s[i] = slice == 0 ? v[i] : s[i] + v[i];
+  }
+}
+
+template <int N> __device__ __forceinline__ void store_probabilities(bf16_bits* p, const float (&s)[N]) {
+  if constexpr (N == 1) {
+    *p = static_cast<bf16_bits>(ptx::pack_bf16(s[0], 0.0f));
+  } else {
+    uint32_t packed[N / 2];
+#pragma unroll
+    for (int i = 0; i < N / 2; ++i) packed[i] = ptx::pack_bf16(s[2 * i], s[2 * i + 1]);
+    if constexpr (N == 2) *reinterpret_cast<uint32_t*>(p) = packed[0];
+    if constexpr (N == 4) *reinterpret_cast<uint2*>(p) = *reinterpret_cast<uint2*>(packed);
+    if constexpr (N == 8) *reinterpret_cast<uint4*>(p) = *reinterpret_cast<uint4*>(packed);
+  }
+}
+
+// scores: fp32 [4, ROWS, S_PITCH]; p: bf16 [ROWS, P_PITCH]; factors: fp32 [ROWS]; row_mask: [ROWS].
+// Every thread has part of one base row and, with a ninth granule, one token of row 64 + warp.
+// Returns true if a row must be rescaled.
+template <class C>
+__device__ __forceinline__ bool update_rows(row_state* states, const float* scores, bf16_bits* p, float* factors,
+                                            const tile_span& span, const uint64_t* row_mask, bool fresh,
+                                            const kernel_args& args, int thread) {
+  bool grew = false;
+  constexpr int N = C::TOK_PER_LANE;
+  const int row = thread / C::LANES_PER_ROW;
+  const int lane = thread % C::LANES_PER_ROW;
+  if (row < C::ROWS_BASE) {
+    float s[N];
+    sum_slices<C>(s, scores + row * C::S_PITCH + lane * N);
+    const float f = update_row<N, C::LANES_PER_ROW, false>(states[thread], s, span, lane * N, row_mask[row], fresh,
+                                                    args.scale, args.cap);
+    store_probabilities(p + row * C::P_PITCH + lane * N, s);
+    if (lane == 0) factors[row] = f;
+    grew = f != 1.0f;
+  }
+  if constexpr (C::EXTRA) {
+    const int extra_row = 64 + thread / 32;
+    const int token = thread % 32;
+    float s[1] = {0};
+    if (token < C::TOK) sum_slices<C>(s, scores + extra_row * C::S_PITCH + token);
+    tile_span bounded = span;
+    if constexpr (C::TOK < 32) { // lanes past the tile hold nothing
+      bounded.total = min(span.total, span.begin + C::TOK);
+      bounded.prefix = min(span.prefix, bounded.total);
+    }
+    const float f = update_row<1, 32, true>(states[THREADS + thread / 32], s, bounded, token, row_mask[extra_row], fresh,
+                                      args.scale, args.cap);
+    if (token < C::TOK) store_probabilities(p + extra_row * C::P_PITCH + token, s);
+    if (token == 0) factors[extra_row] = f;
+    grew |= f != 1.0f;
+  }
+  return grew;
+}
+
+// ml: fp32 [ROWS, 2] of this slot and group.
+template <class C> __device__ __forceinline__ void flush_rows(const row_state* states, float* ml, int thread) {
+  constexpr int LANES = C::LANES_PER_ROW;
+  if (thread / LANES < C::ROWS_BASE) {
+    float sum = states[thread].y;
+#pragma unroll
+    for (int offset = LANES / 2; offset > 0; offset /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, offset);
+    if (thread % LANES == 0) reinterpret_cast<float2*>(ml)[thread / LANES] = make_float2(states[thread].x, sum);
+  }
+  if constexpr (C::EXTRA)
+    if (thread % 32 == 0) reinterpret_cast<float2*>(ml)[64 + thread / 32] = states[THREADS + thread / 32];
+}
+
+} // namespace verify_mla
