@@ -84,7 +84,9 @@ template <int NT_, int TOK_, int STAGES_> struct tile_config {
   static constexpr size_t MASK_OFFSET = ALPHA_OFFSET + size_t{2} * ROWS * 4;
   static constexpr size_t STATE_OFFSET = MASK_OFFSET + size_t{ROWS} * 8;
   static constexpr size_t TABLE_OFFSET = STATE_OFFSET + size_t{THREADS + (EXTRA ? WARPS : 0)} * 8;
-  static constexpr size_t SMEM_BYTES = TABLE_OFFSET + size_t{5} * (MAX_BATCH + 1) * 4;
+  static constexpr size_t RING_OFFSET = TABLE_OFFSET + size_t{5} * (MAX_BATCH + 1) * 4; // slots of the next two tiles
+  static constexpr size_t BARRIER_OFFSET = (RING_OFFSET + size_t{2} * TOK * 4 + 7) / 8 * 8;
+  static constexpr size_t SMEM_BYTES = BARRIER_OFFSET + size_t{STAGES} * 8;
 
   static_assert(NT == 1 || NT == 2 || NT == 4 || NT == 8 || NT == 9, "row granules");
   static_assert(TOK == 16 || TOK == 32, "tokens per tile");

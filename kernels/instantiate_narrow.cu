@@ -3,18 +3,17 @@
 
 namespace verify_mla {
 
-template <int NT> static kernel_entry entry(bool bulk) {
+template <int NT> static kernel_entry entry() {
   using config = narrow_config<NT>;
-  if (bulk) return {reinterpret_cast<const void*>(&partial_kernel<config, loader_kind::bulk>), config::SMEM_BYTES};
-  return {reinterpret_cast<const void*>(&partial_kernel<config, loader_kind::async_16>), config::SMEM_BYTES};
+  return {reinterpret_cast<const void*>(&partial_kernel<config>), config::SMEM_BYTES};
 }
 
-kernel_entry narrow_kernel(int granules, bool bulk) {
+kernel_entry narrow_kernel(int granules) {
   switch (granules) {
-  case 1: return entry<1>(bulk);
-  case 2: return entry<2>(bulk);
-  case 4: return entry<4>(bulk);
-  case 8: return entry<8>(bulk);
+  case 1: return entry<1>();
+  case 2: return entry<2>();
+  case 4: return entry<4>();
+  case 8: return entry<8>();
   default: return {};
   }
 }

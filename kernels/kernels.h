@@ -13,8 +13,8 @@ struct kernel_entry {
 };
 
 // granules: 1, 2, 4, 8, 9 (wide only). No such kernel: function is null.
-kernel_entry wide_kernel(int granules, bool bulk);
-kernel_entry narrow_kernel(int granules, bool bulk);
+kernel_entry wide_kernel(int granules);
+kernel_entry narrow_kernel(int granules);
 kernel_entry reduce_entry(int value_tiles, bool partial_bf16);
 
 } // namespace verify_mla

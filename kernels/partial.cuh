@@ -18,10 +18,6 @@
 
 namespace verify_mla {
 
-// Tells the compiler that a value is the same in all lanes, so that it lives in a uniform register: the vector
-// registers are full of queries and accumulators.
-__device__ __forceinline__ int uniform(int v) { return __shfl_sync(0xffffffffu, v, 0); }
-
 // Runs of tiles, as one block sees its work.
 struct work_range {
   int begin = 0;
@@ -161,24 +157,21 @@ __device__ __forceinline__ void flush_values(accumulators<C>& acc, const kernel_
     }
 }
 
-// The pool row of this lane's next token. Tokens past the end repeat the last one: their probability is 0 and, unlike
-// whatever lies behind, that row is known to be finite.
+// The first STAGES tiles, and the slots of the one behind them.
 template <class C>
-__device__ __forceinline__ int find_slot(const kernel_args& args, const request_table& table, int tile, int& request,
-                                         int warp, int lane) {
-  while (tile >= table.tile_begin[request + 1]) ++request;
-  request = uniform(request);
-  const int prefix = table.prefix[request];
-  int j = (tile - table.tile_begin[request]) * C::TOK + warp * C::ROWS_PER_WARP + lane % C::ROWS_PER_WARP;
-  j = min(j, prefix + table.draft[request] - 1);
-  const int64_t* from = j < prefix ? args.kv_indices + table.kv_start[request] + j
-                                   : args.out_cache_loc + table.qo_start[request] + (j - prefix);
-  return static_cast<int>(*from);
+__device__ __forceinline__ void fill_pipeline(tile_loader<C>& loader, int first, int tiles, int warp, int lane) {
+  int slots[C::STAGES];
+#pragma unroll
+  for (int s = 0; s < C::STAGES; ++s)
+    slots[s] = s < tiles ? static_cast<int>(*loader.slot_pointer(first + s, warp, lane)) : 0;
+#pragma unroll
+  for (int s = 0; s < C::STAGES; ++s)
+    if (s < tiles) loader.issue(s, slots[s], warp);
+  if (C::STAGES < tiles) loader.prefetch_slots(first + C::STAGES, warp, lane);
 }
 
-template <class C, loader_kind LOADER> __device__ __forceinline__ void run_partial(const kernel_args& args) {
+template <class C> __device__ __forceinline__ void run_partial(const kernel_args& args) {
   extern __shared__ __align__(128) char smem[];
-  __shared__ __align__(8) uint64_t tile_barriers[C::STAGES];
   float* const scores = reinterpret_cast<float*>(smem + C::SCRATCH_OFFSET);
   bf16_bits* const p = reinterpret_cast<bf16_bits*>(smem + C::P_OFFSET);
   float* const factors = reinterpret_cast<float*>(smem + C::ALPHA_OFFSET);
@@ -193,74 +186,56 @@ template <class C, loader_kind LOADER> __device__ __forceinline__ void run_parti
   const int half = warp / K_SLICES;
   const int group = blockIdx.x % args.groups;
 
-  const tile_loader<C, LOADER> loader{ptx::smem_address(smem), args.kv, ptx::smem_address(tile_barriers)};
+  tile_loader<C> loader{args, table, static_cast<uint32_t>(uniform(static_cast<int>(ptx::smem_address(smem)))), {}};
   loader.init(thread);
   ptx::wait_for_previous_kernel();
   ptx::let_next_kernel_start();
   if (warp == 0) build_request_table(table, args, C::TOK, lane);
   __syncthreads();
 
-  work_range work = find_work<C>(args, table, blockIdx.x / args.groups);
-  work.begin = uniform(work.begin);
-  const int tiles = uniform(work.end) - work.begin;
+  const work_range work = find_work<C>(args, table, blockIdx.x / args.groups);
+  const int first = uniform(work.begin);
+  const int tiles = uniform(work.end) - first;
   if (tiles <= 0) {
     // A fixed split has its slot whether or not there is work: say that it holds nothing.
     float2* ml = reinterpret_cast<float2*>(args.partial_ml) + (int64_t{work.unit} * args.groups + group) * C::ROWS;
     if (args.splits > 0 && thread < C::ROWS) ml[thread] = make_float2(NO_MAXIMUM, 0);
     return;
   }
-
-  int request = 0; // of tile i + 1
-  while (work.begin >= table.tile_begin[request + 1]) ++request;
-  request = uniform(request);
-  int load_request = request;
-  int next_slot;
-  {
-    int slots[C::STAGES];
-#pragma unroll
-    for (int s = 0; s < C::STAGES; ++s)
-      slots[s] = s < tiles ? find_slot<C>(args, table, work.begin + s, load_request, warp, lane) : 0;
-#pragma unroll
-    for (int s = 0; s < C::STAGES; ++s) {
-      if (s < tiles) loader.issue(s, slots[s], warp, lane);
-      loader.commit();
-    }
-    next_slot = C::STAGES < tiles ? find_slot<C>(args, table, work.begin + C::STAGES, load_request, warp, lane) : 0;
-  }
+  fill_pipeline<C>(loader, first, tiles, warp, lane);
 
   query_fragments<C> query;
   accumulators<C> acc = {};
+  tile_cursor cursor; // of tile i + 1
   int any_grew = 0;
-  auto unit_of = [&](int b) {
+  const auto unit_of = [&](int b) {
     return int64_t{args.splits > 0 ? work.unit : partial_slot(work.unit, b)} * args.groups + group;
   };
 
   int score_stage = 0;
-  int value_stage = C::STAGES - 1;
+  int score_parity = 0;
+  int value_stage = 0;
   for (int i = -1; i < tiles; ++i) {
     const bool scoring = i + 1 < tiles;
-    const int previous = request;
+    const int previous = cursor.request;
     bool fresh = false;
     if (scoring) {
-      while (work.begin + i + 1 >= table.tile_begin[request + 1]) ++request;
-      request = uniform(request);
-      fresh = i < 0 || request != previous;
+      fresh = cursor.move_to(first + i + 1, table);
       if (fresh) {
-        const int draft = table.draft[request];
+        const int draft = cursor.total - cursor.prefix;
         const int valid = min(C::ROWS, draft * args.heads - group * C::ROWS);
         const bf16_bits* q =
-            args.q + (int64_t{table.qo_start[request]} * args.heads + group * C::ROWS) * HEAD_DIM;
+            args.q + (int64_t{table.qo_start[cursor.request]} * args.heads + group * C::ROWS) * HEAD_DIM;
         load_query<C>(query, q, valid, C::BY_TOKEN || C::ONE_HALF ? 0 : half * C::QK_N, slice,
                       smem + C::SCRATCH_OFFSET + warp * Q_STAGE_BYTES, lane);
         if constexpr (C::EXTRA) load_extra_query(smem + C::QX_OFFSET, q, valid, thread);
-        load_row_masks<C>(row_mask, args.mask ? args.mask + args.mask_indptr[request] : nullptr, table.prefix[request],
+        load_row_masks<C>(row_mask, args.mask ? args.mask + args.mask_indptr[cursor.request] : nullptr, cursor.prefix,
                           draft, group * C::ROWS, args, warp, lane);
-        if (i < 0) loader.template before_barrier<C::STAGES - 1>();
         __syncthreads(); // the scratch area becomes the scores, the extra rows and the mask become visible
       }
-      loader.before_use(i + 1);
-      score_tile<C>(query, loader.stage_address(score_stage), ptx::smem_address(smem + C::QX_OFFSET), scores, slice,
-                    half, lane);
+      ptx::barrier_wait(loader.barrier(score_stage), score_parity);
+      score_tile<C>(query, loader.stage_address(score_stage), loader.smem + int(C::QX_OFFSET), scores, slice, half,
+                    lane);
     }
     __syncthreads();
 
@@ -268,8 +243,7 @@ template <class C, loader_kind LOADER> __device__ __forceinline__ void run_parti
     const int next = (i + 1) & 1;
     const auto softmax = [&] {
       if (fresh && i >= 0) flush_rows<C>(states, args.partial_ml + unit_of(previous) * C::ROWS * 2, thread);
-      const int local = (work.begin + i + 1 - table.tile_begin[request]) * C::TOK;
-      const tile_span span{local, table.prefix[request], table.prefix[request] + table.draft[request]};
+      const tile_span span{(first + i + 1 - cursor.begin) * C::TOK, cursor.prefix, cursor.total};
       grew = update_rows<C>(states, scores, p + next * C::ROWS * C::P_PITCH, factors + next * C::ROWS, span, row_mask,
                             fresh, args, thread);
     };
@@ -277,33 +251,33 @@ template <class C, loader_kind LOADER> __device__ __forceinline__ void run_parti
     if (i >= 0) {
       if (any_grew) rescale<C>(acc, factors + (i & 1) * C::ROWS, lane);
       add_values<C>(acc, loader.stage_address(value_stage),
-                    ptx::smem_address(p) + (i & 1) * C::ROWS * C::P_PITCH * 2, warp, lane);
+                    loader.smem + int(C::P_OFFSET) + (i & 1) * C::ROWS * C::P_PITCH * 2, warp, lane);
       if (fresh || !scoring) flush_values<C>(acc, args, unit_of(previous), warp, lane);
     }
     if (half == 1 && scoring) softmax();
-
-    loader.template before_barrier<C::STAGES - 3>();
     any_grew = __syncthreads_or(grew);
 
-    if (i >= 0 && i + C::STAGES < tiles) {
-      loader.issue(value_stage, next_slot, warp, lane);
-      if (i + C::STAGES + 1 < tiles)
-        next_slot = find_slot<C>(args, table, work.begin + i + C::STAGES + 1, load_request, warp, lane);
+    if (i >= 0) {
+      if (i + C::STAGES < tiles)
+        loader.issue(value_stage, loader.prefetched_slot(first + i + C::STAGES, warp, lane), warp);
+      if (i + C::STAGES + 1 < tiles) loader.prefetch_slots(first + i + C::STAGES + 1, warp, lane);
+      value_stage = value_stage + 1 == C::STAGES ? 0 : value_stage + 1;
     }
-    if (i >= 0) loader.commit();
-    value_stage = score_stage;
-    score_stage = score_stage + 1 == C::STAGES ? 0 : score_stage + 1;
+    if (++score_stage == C::STAGES) {
+      score_stage = 0;
+      score_parity ^= 1;
+    }
   }
-  flush_rows<C>(states, args.partial_ml + unit_of(request) * C::ROWS * 2, thread);
+  flush_rows<C>(states, args.partial_ml + unit_of(cursor.request) * C::ROWS * 2, thread);
 }
 
-template <class C, loader_kind LOADER>
+template <class C>
 __global__ void __launch_bounds__(THREADS, 1) partial_kernel(const __grid_constant__ kernel_args args) {
 #if __CUDA_ARCH__ >= 1200
   if constexpr (C::SMEM_BYTES > SMEM_SM120) return; // never launched there: make_plan picks narrow tiles
   else
 #endif
-    run_partial<C, LOADER>(args);
+    run_partial<C>(args);
 }
 
 } // namespace verify_mla

@@ -107,7 +107,6 @@ result make_plan(const verify_mla_device& device, const verify_mla_params& p, la
   plan = {};
   const int rows = p.draft_tokens * p.heads;
   plan.wide = device.cc_major == 9 && device.smem_per_block >= SMEM_SM90 && !(p.flags & VERIFY_MLA_NARROW);
-  plan.bulk = (p.flags & VERIFY_MLA_BULK_COPY) != 0;
   plan.pdl = !(p.flags & VERIFY_MLA_NO_PDL);
   plan.granules = p.row_granules ? p.row_granules : choose_granules(rows, device.sm_count, plan.wide);
   if (plan.granules == 9 && !plan.wide) return {VERIFY_MLA_UNSUPPORTED, "nine granules need the 227 KB tiles"};
@@ -125,7 +124,7 @@ result make_plan(const verify_mla_device& device, const verify_mla_params& p, la
   const int granule_count = p.batch * plan.groups * plan.granules;
   plan.reduce_tiles = granule_count * VALUE_TILES <= 1024 ? 1 : 4;
   plan.reduce_blocks = granule_count * (VALUE_TILES / plan.reduce_tiles);
-  plan.reduce_smem = size_t{32} * static_cast<size_t>(plan.splits ? plan.splits : plan.partitions);
+  plan.reduce_smem = size_t{64} * static_cast<size_t>(plan.splits ? plan.splits : plan.partitions);
 
   const int64_t slot_rows = int64_t{plan.slots} * plan.groups * plan.granules * 8;
   plan.ml_offset = slot_rows * VALUE_DIM * (plan.partial_bf16 ? 2 : 4);

@@ -20,7 +20,6 @@ struct result {
 // Everything about a launch that does not depend on device data.
 struct launch_plan {
   bool wide = false;       // 32-token tiles (227 KB blocks) instead of 16-token tiles (99 KB)
-  bool bulk = false;       // loader
   bool partial_bf16 = false;
   bool pdl = true;
   int granules = 0;        // 8-row granules of a group

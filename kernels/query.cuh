@@ -18,24 +18,26 @@ __device__ __forceinline__ void load_query(query_fragments<C>& fragments, const 
   constexpr int CHUNKS = 8 * K_STEPS * 2; // 16-byte pieces of eight rows
   constexpr int LOADS = (CHUNKS + 31) / 32;
   const uint32_t stage_address = ptx::smem_address(stage);
+  uint4 loaded[C::QK_N][LOADS]; // all in flight at once; the fragments they become are not live yet
 #pragma unroll
-  for (int n = 0; n < C::QK_N; ++n) {
-    uint4 v[LOADS];
+  for (int n = 0; n < C::QK_N; ++n)
 #pragma unroll
     for (int i = 0; i < LOADS; ++i) {
       const int chunk = i * 32 + lane;
       const int row = (first_granule + n) * 8 + chunk / (K_STEPS * 2);
-      v[i] = make_uint4(0, 0, 0, 0);
+      loaded[n][i] = make_uint4(0, 0, 0, 0);
       if (chunk < CHUNKS && row < rows)
-        v[i] = *reinterpret_cast<const uint4*>(q + int64_t{row} * HEAD_DIM + slice * K_STEPS * 16 +
-                                               chunk % (K_STEPS * 2) * 8);
+        loaded[n][i] = *reinterpret_cast<const uint4*>(q + int64_t{row} * HEAD_DIM + slice * K_STEPS * 16 +
+                                                       chunk % (K_STEPS * 2) * 8);
     }
+#pragma unroll
+  for (int n = 0; n < C::QK_N; ++n) {
     __syncwarp();
 #pragma unroll
     for (int i = 0; i < LOADS; ++i) {
       const int chunk = i * 32 + lane;
       if (chunk < CHUNKS)
-        *reinterpret_cast<uint4*>(stage + chunk / (K_STEPS * 2) * Q_STAGE_PITCH + chunk % (K_STEPS * 2) * 16) = v[i];
+        *reinterpret_cast<uint4*>(stage + chunk / (K_STEPS * 2) * Q_STAGE_PITCH + chunk % (K_STEPS * 2) * 16) = loaded[n][i];
     }
     __syncwarp();
     const uint32_t address = stage_address + lane % 8 * Q_STAGE_PITCH + lane / 8 * 16;
@@ -69,18 +71,20 @@ __device__ __forceinline__ void load_extra_query(char* dst, const bf16_bits* q, 
 template <class C>
 __device__ __forceinline__ void load_row_masks(uint64_t* words, const uint8_t* mask, int prefix, int draft,
                                                int first_row, const kernel_args& args, int warp, int lane) {
-  for (int row = warp; row < C::ROWS; row += WARPS) {
-    const int t = (first_row + row) / args.heads;
+  for (int t = first_row / args.heads + warp; t * args.heads < first_row + C::ROWS; t += WARPS) {
     uint64_t word = ~uint64_t{0};
-    if (mask != nullptr) {
+    if (t >= draft) {
+      word = 0; // rows that do not exist
+    } else if (mask != nullptr) {
       const uint8_t* from = mask + int64_t{t} * (prefix + draft) + prefix;
-      const bool low = t < draft && lane < draft && (from[lane] & 1);
-      const bool high = t < draft && lane + 32 < draft && (from[lane + 32] & 1);
+      const bool low = lane < draft && (from[lane] & 1);
+      const bool high = lane + 32 < draft && (from[lane + 32] & 1);
       word = uint64_t{__ballot_sync(0xffffffffu, low)} | uint64_t{__ballot_sync(0xffffffffu, high)} << 32;
-    } else if (args.causal && t < MAX_DRAFT) {
+    } else if (args.causal) {
       word >>= MAX_DRAFT - 1 - t;
     }
-    if (lane == 0) words[row] = word;
+    const int end = min((t + 1) * args.heads - first_row, C::ROWS);
+    for (int row = max(t * args.heads - first_row, 0) + lane; row < end; row += 32) words[row] = word;
   }
 }
 

@@ -15,18 +15,18 @@ inline constexpr int REDUCE_WARPS = REDUCE_THREADS / 32;
 
 // Weights of the partials of eight rows: weights[s][row] = 2^(m_s - M), 0 where a partial holds nothing.
 // totals[row] = sum of the merged softmax; maxima[row] = M.
-__device__ __forceinline__ void merge_weights(float* weights, float* totals, float* maxima, float (*exchange)[8],
+// sums: scratch, [count][8].
+__device__ __forceinline__ void merge_weights(float* weights, float* sums, float* totals, float* maxima, float (*exchange)[8],
                                               const kernel_args& args, int first_slot, int count, int group,
                                               int group_rows, int granule, int thread) {
   const int row = thread % 8;
   const int warp = thread / 32;
-  auto ml = [&](int s) {
-    return reinterpret_cast<const float2*>(
-        args.partial_ml)[(int64_t{first_slot + s} * args.groups + group) * group_rows + granule * 8 + row];
-  };
+  const float2* ml = reinterpret_cast<const float2*>(args.partial_ml) +
+                     (int64_t{first_slot} * args.groups + group) * group_rows + granule * 8 + row;
   float top = NO_MAXIMUM;
   for (int s = thread / 8; s < count; s += REDUCE_THREADS / 8) {
-    const float2 v = ml(s);
+    const float2 v = ml[int64_t{s} * args.groups * group_rows];
+    sums[s * 8 + row] = v.y;
     weights[s * 8 + row] = v.y > 0 ? v.x : -INFINITY;
     if (v.y > 0) top = fmaxf(top, v.x);
   }
@@ -41,7 +41,7 @@ __device__ __forceinline__ void merge_weights(float* weights, float* totals, flo
   for (int s = thread / 8; s < count; s += REDUCE_THREADS / 8) {
     const float w = ptx::exp2_fast(weights[s * 8 + row] - top);
     weights[s * 8 + row] = w;
-    if (w > 0) sum += w * ml(s).y;
+    if (w > 0) sum += w * sums[s * 8 + row];
   }
   sum += __shfl_xor_sync(0xffffffffu, sum, 8);
   sum += __shfl_xor_sync(0xffffffffu, sum, 16);
@@ -67,11 +67,11 @@ __device__ __forceinline__ float4 load_partial(const void* partial, int64_t at) 
 }
 
 // MT: value tiles per block. tile_tokens, granules: of the configuration kernel A ran with.
-// Dynamic shared memory: 32 bytes per possible partial of a request.
+// Dynamic shared memory: 64 bytes per possible partial of a request.
 template <int MT, bool BF16>
 __global__ void __launch_bounds__(REDUCE_THREADS)
     reduce_kernel(const __grid_constant__ kernel_args args, int tile_tokens, int granules) {
-  extern __shared__ __align__(16) float weights[];
+  extern __shared__ __align__(16) float weights[]; // [partials][8], behind them their sums
   __shared__ int table_memory[5 * (MAX_BATCH + 1)];
   __shared__ float exchange[REDUCE_WARPS][8];
   __shared__ float totals[8], maxima[8];
@@ -102,24 +102,27 @@ __global__ void __launch_bounds__(REDUCE_THREADS)
                                        effective_partitions(tiles, args.partitions, args.min_tiles));
   ptx::wait_for_previous_kernel();
   ptx::let_next_kernel_start();
-  merge_weights(weights, totals, maxima, exchange, args, slots.first, slots.count, group, granules * 8, granule, thread);
-  __syncthreads();
 
   float4 acc[MT] = {};
   constexpr int AHEAD = MT == 1 ? 8 : 4; // partials in flight per warp
   const int64_t stride = int64_t{args.groups} * VALUE_TILES * granules * 32;
   const int64_t base = int64_t{slots.first} * stride +
                        (int64_t{group} * VALUE_TILES + first_tile) * granules * 32 + granule * 32 + lane;
-  for (int s = warp; s < slots.count; s += REDUCE_WARPS * AHEAD) {
-    float4 v[AHEAD][MT];
+  float4 v[AHEAD][MT];
+  const auto load = [&](int s) {
 #pragma unroll
     for (int a = 0; a < AHEAD; ++a)
 #pragma unroll
-      for (int m = 0; m < MT; ++m) {
-        const int at = s + a * REDUCE_WARPS;
-        v[a][m] = at < slots.count ? load_partial<BF16>(args.partial, base + at * stride + int64_t{m} * granules * 32)
-                                   : make_float4(0, 0, 0, 0);
-      }
+      for (int m = 0; m < MT; ++m)
+        if (s + a * REDUCE_WARPS < slots.count)
+          v[a][m] = load_partial<BF16>(args.partial, base + (s + a * REDUCE_WARPS) * stride + int64_t{m} * granules * 32);
+  };
+  load(warp); // on their way while the weights are worked out
+  merge_weights(weights, weights + 8 * slots.count, totals, maxima, exchange, args, slots.first, slots.count, group,
+                granules * 8, granule, thread);
+  __syncthreads();
+  for (int s = warp; s < slots.count; s += REDUCE_WARPS * AHEAD) {
+    if (s != warp) load(s);
 #pragma unroll
     for (int a = 0; a < AHEAD; ++a) {
       const int at = s + a * REDUCE_WARPS;

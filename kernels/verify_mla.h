@@ -51,8 +51,7 @@ enum verify_mla_flags {
   VERIFY_MLA_NO_PDL = 1,         /* no programmatic dependent launch between the two kernels */
   VERIFY_MLA_PARTIAL_F32 = 2,    /* partial results in fp32 */
   VERIFY_MLA_PARTIAL_BF16 = 4,   /* partial results in bf16 */
-  VERIFY_MLA_NARROW = 8,         /* use the tiles made for 99 KB of shared memory also where there is more */
-  VERIFY_MLA_BULK_COPY = 16      /* gather by the bulk copy engine instead of 16-byte asynchronous copies */
+  VERIFY_MLA_NARROW = 8          /* use the tiles made for 99 KB of shared memory also where there is more */
 };
 
 /* A device buffer. `elements` is its capacity, counted in elements of `dtype`. */

@@ -11,12 +11,11 @@ const char USAGE[] =
     "usage: verify_bench [--contexts N,..] [--batch N,..] [--rows N,..] [--variant NAME,..] [--mode graph|launch|both]\n"
     "                    [--slots random|contiguous|both] [--ragged] [--ceilings] [--json FILE] [--budget-ms N]\n"
     "                    [--min-tiles N] [--granules N] [--narrow] [--no-pdl]\n"
-    "variants: balanced, balanced-fp32, balanced-bulk, fixed16, fixed64, eager\n"
+    "variants: balanced, balanced-fp32, fixed16, fixed64, eager\n"
     "--variant eager --mode graph puts each step of the naive path into a capture and prints what refused it\n";
 
 const variant_option VARIANTS[] = {{"balanced", VERIFY_MLA_BALANCED, 0},
                                    {"balanced-fp32", VERIFY_MLA_BALANCED, VERIFY_MLA_PARTIAL_F32},
-                                   {"balanced-bulk", VERIFY_MLA_BALANCED, VERIFY_MLA_BULK_COPY},
                                    {"fixed16", VERIFY_MLA_FIXED_SPLIT_16, 0},
                                    {"fixed64", VERIFY_MLA_FIXED_SPLIT_64, 0},
                                    {"eager", VERIFY_MLA_EAGER, 0}};

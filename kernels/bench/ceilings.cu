@@ -2,7 +2,7 @@
 
 #include "config.h"
 #include "problem.h"
-#include "tile_loader.cuh"
+#include "ptx.cuh"
 
 #include <algorithm>
 #include <functional>
@@ -50,30 +50,6 @@ __global__ void __launch_bounds__(THREADS, 1) gather_bulk(const uint16_t* kv, co
     ptx::barrier_wait(barriers + t % STAGES * 8, t / STAGES & 1);
     __syncthreads();
     issue(t + STAGES);
-  }
-}
-
-// All eight warps fetch by 16-byte asynchronous copies, as the kernel does.
-template <int STAGES>
-__global__ void __launch_bounds__(THREADS, 1) gather_async(const uint16_t* kv, const int* slots, int tiles) {
-  extern __shared__ __align__(128) char smem[];
-  using config = tile_config<1, 32, STAGES>;
-  const tile_loader<config, loader_kind::async_16> loader{ptx::smem_address(smem), kv, 0};
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  const auto slot_of = [&](int t) {
-    return t < tiles ? slots[(int64_t{t} * gridDim.x + blockIdx.x) * 32 + warp * 4 + lane % 4] : 0;
-  };
-  const auto issue = [&](int t, int slot) {
-    if (t < tiles) loader.issue(t % STAGES, slot, warp, lane);
-    loader.commit();
-  };
-  for (int t = 0; t < STAGES; ++t) issue(t, slot_of(t));
-  int next = slot_of(STAGES);
-  for (int t = 0; t < tiles; ++t) {
-    ptx::copy_wait<STAGES - 1>();
-    __syncthreads();
-    issue(t + STAGES, next);
-    next = slot_of(t + STAGES + 1);
   }
 }
 
@@ -137,9 +113,6 @@ void measure_gathers(std::vector<ceiling>& out) {
   time_gather(out, "bulk, 4 issuing warps, 5 stages", gather_bulk<4, 5>, 5, d);
   time_gather(out, "bulk, 8 issuing warps, 5 stages", gather_bulk<8, 5>, 5, d);
   time_gather(out, "bulk, 8 issuing warps, 3 stages", gather_bulk<8, 3>, 3, d);
-  time_gather(out, "16-byte async, 8 warps, 3 stages", gather_async<3>, 3, d);
-  time_gather(out, "16-byte async, 8 warps, 4 stages", gather_async<4>, 4, d);
-  time_gather(out, "16-byte async, 8 warps, 5 stages", gather_async<5>, 5, d);
   cudaFree(d.kv);
   for (int* p : {d.random, d.straight, d.small}) cudaFree(p);
 }
