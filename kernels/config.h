@@ -54,54 +54,58 @@ template <int NT_, int TOK_, int STAGES_> struct tile_config {
   static constexpr int NT_BASE = EXTRA ? 8 : NT;
   static constexpr int ROWS_BASE = 8 * NT_BASE;
 
-  // The two warps of one slice share the score product of a tile by tokens where the query fragments of all rows fit
-  // in registers (each key is then read once), else by rows.
-  static constexpr bool BY_TOKEN = TOK == 32 && NT <= 4;
-  static constexpr bool ONE_HALF = !BY_TOKEN && NT == 1; // nothing to share: the second warp idles
-  static constexpr int QK_N = BY_TOKEN || ONE_HALF ? NT : NT_BASE / 2;
-  static constexpr int QK_M = BY_TOKEN ? 1 : TOK / 16;
+  // The math warps work as two halves of four, one per slice. Each half scores half of the rows.
+  static constexpr int HALF_ROWS = ROWS_BASE / 2;
+  static constexpr int QK_N = NT_BASE / 2;
+  static constexpr int QK_M = TOK / 16;
+
+  // Up to four granules leave registers for two more warps that do nothing but fetch. With eight they do not (any
+  // ninth warp caps all at 168 registers), and every math warp fetches its share.
+  static constexpr int PRODUCERS = NT <= 4 ? 2 : 0;
+  static constexpr int BLOCK = THREADS + 32 * PRODUCERS;
+  static constexpr int FETCHERS = PRODUCERS ? PRODUCERS : WARPS;
+  static constexpr int FETCH_ROWS = TOK / FETCHERS; // rows per fetching warp
 
   static constexpr int S_PITCH = TOK + 4; // floats
   static constexpr int P_PITCH = TOK + 8; // bf16
-  static constexpr int ROWS_PER_WARP = TOK / WARPS;
 
   // Softmax: lanes that share a row, and tokens per lane.
-  static constexpr int LANES_PER_ROW = (THREADS / ROWS_BASE < 32 ? THREADS / ROWS_BASE : 32) < TOK
-                                           ? (THREADS / ROWS_BASE < 32 ? THREADS / ROWS_BASE : 32)
-                                           : TOK;
+  static constexpr int LANES_PER_ROW = THREADS / ROWS_BASE;
   static constexpr int TOK_PER_LANE = TOK / LANES_PER_ROW;
 
   static constexpr size_t STAGE_BYTES = size_t{TOK} * ROW_PITCH;
-  static constexpr size_t S_BYTES = size_t{K_SLICES} * ROWS * S_PITCH * 4;
-  static constexpr size_t SCRATCH_BYTES = S_BYTES > size_t{WARPS} * Q_STAGE_BYTES ? S_BYTES : WARPS * Q_STAGE_BYTES;
-  static constexpr size_t P_BYTES = size_t{2} * ROWS * P_PITCH * 2;
+  static constexpr size_t S_BYTES = size_t{K_SLICES} * HALF_ROWS * S_PITCH * 4; // of one half
+  static constexpr size_t Q_STAGES_BYTES = size_t{K_SLICES} * Q_STAGE_BYTES;
+  static constexpr size_t SCRATCH_BYTES = S_BYTES > Q_STAGES_BYTES ? S_BYTES : Q_STAGES_BYTES; // of one half
+  static constexpr size_t S_EXTRA_BYTES = EXTRA ? size_t{K_SLICES} * 8 * S_PITCH * 4 : 0; // two of them
+  static constexpr size_t P_BYTES = size_t{ROWS} * P_PITCH * 2;                            // two of them
   static constexpr size_t QX_BYTES = EXTRA ? size_t{8} * ROW_PITCH : 0;
 
   static constexpr size_t SCRATCH_OFFSET = STAGES * STAGE_BYTES;
-  static constexpr size_t P_OFFSET = SCRATCH_OFFSET + SCRATCH_BYTES;
-  static constexpr size_t QX_OFFSET = P_OFFSET + P_BYTES;
-  static constexpr size_t ALPHA_OFFSET = QX_OFFSET + QX_BYTES;
-  static constexpr size_t MASK_OFFSET = ALPHA_OFFSET + size_t{2} * ROWS * 4;
+  static constexpr size_t S_EXTRA_OFFSET = SCRATCH_OFFSET + 2 * SCRATCH_BYTES;
+  static constexpr size_t P_OFFSET = S_EXTRA_OFFSET + 2 * S_EXTRA_BYTES;
+  static constexpr size_t QX_OFFSET = P_OFFSET + 2 * P_BYTES;
+  static constexpr size_t FACTOR_OFFSET = QX_OFFSET + QX_BYTES;
+  static constexpr size_t MASK_OFFSET = FACTOR_OFFSET + size_t{2} * ROWS * 4;
   static constexpr size_t STATE_OFFSET = MASK_OFFSET + size_t{ROWS} * 8;
-  static constexpr size_t TABLE_OFFSET = STATE_OFFSET + size_t{THREADS + (EXTRA ? WARPS : 0)} * 8;
-  static constexpr size_t RING_OFFSET = TABLE_OFFSET + size_t{5} * (MAX_BATCH + 1) * 4; // slots of the next two tiles
-  static constexpr size_t BARRIER_OFFSET = (RING_OFFSET + size_t{2} * TOK * 4 + 7) / 8 * 8;
-  static constexpr size_t SMEM_BYTES = BARRIER_OFFSET + size_t{STAGES} * 8;
+  static constexpr size_t RING_OFFSET = STATE_OFFSET + size_t{THREADS + (EXTRA ? THREADS / 2 : 0)} * 8;
+  static constexpr size_t BARRIER_OFFSET = RING_OFFSET + (PRODUCERS ? 0 : size_t{2} * TOK * 4);
+  static constexpr size_t TABLE_OFFSET = BARRIER_OFFSET + size_t{2} * STAGES * 8;
+  static constexpr size_t SMEM_BYTES = TABLE_OFFSET + size_t{5} * (MAX_BATCH + 1) * 4;
 
-  static_assert(NT == 1 || NT == 2 || NT == 4 || NT == 8 || NT == 9, "row granules");
-  static_assert(TOK == 16 || TOK == 32, "tokens per tile");
-  static_assert(STAGES >= 3, "two tiles are in use at once, one more must be in flight");
+  static_assert(NT == 2 || NT == 4 || NT == 8 || NT == 9, "row granules");
+  static_assert(TOK == 32 || (TOK == 16 && !EXTRA), "tokens per tile");
+  static_assert(STAGES >= 4, "three tiles are in use at once, one more must be in flight");
   static_assert(SMEM_BYTES <= SMEM_SM90, "does not fit on sm_90");
-  static_assert(P_OFFSET % 16 == 0 && QX_OFFSET % 16 == 0 && ALPHA_OFFSET % 16 == 0 && MASK_OFFSET % 8 == 0);
+  static_assert(S_EXTRA_OFFSET % 16 == 0 && P_OFFSET % 16 == 0 && QX_OFFSET % 16 == 0 && FACTOR_OFFSET % 16 == 0);
+  static_assert(MASK_OFFSET % 8 == 0 && RING_OFFSET % 16 == 0 && BARRIER_OFFSET % 8 == 0);
 };
 
 // Two families from one source: the wide one where a block may have 227 KB, the narrow one where it may have 99 KB.
 template <int NT> using wide_config = tile_config<NT, 32, (NT <= 4 ? 5 : 4)>;
-template <int NT> using narrow_config = tile_config<NT, 16, (NT <= 4 ? 4 : 3)>;
+template <int NT> using narrow_config = tile_config<NT, 16, 4>;
 
-static_assert(narrow_config<1>::SMEM_BYTES <= SMEM_SM120 && narrow_config<2>::SMEM_BYTES <= SMEM_SM120);
-static_assert(narrow_config<4>::SMEM_BYTES <= SMEM_SM120 && narrow_config<8>::SMEM_BYTES <= SMEM_SM120);
-static_assert(narrow_config<9>::SMEM_BYTES <= SMEM_SM120);
+static_assert(narrow_config<2>::SMEM_BYTES <= SMEM_SM120 && narrow_config<4>::SMEM_BYTES <= SMEM_SM120);
 
 // Reduce kernel.
 inline constexpr int REDUCE_THREADS = 256;

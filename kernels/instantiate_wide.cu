@@ -5,12 +5,11 @@ namespace verify_mla {
 
 template <int NT> static kernel_entry entry() {
   using config = wide_config<NT>;
-  return {reinterpret_cast<const void*>(&partial_kernel<config>), config::SMEM_BYTES};
+  return {reinterpret_cast<const void*>(&partial_kernel<config>), config::SMEM_BYTES, config::BLOCK};
 }
 
 kernel_entry wide_kernel(int granules) {
   switch (granules) {
-  case 1: return entry<1>();
   case 2: return entry<2>();
   case 4: return entry<4>();
   case 8: return entry<8>();

@@ -10,9 +10,10 @@ namespace verify_mla {
 struct kernel_entry {
   const void* function = nullptr;
   size_t smem_bytes = 0; // dynamic
+  int threads = 0;
 };
 
-// granules: 1, 2, 4, 8, 9 (wide only). No such kernel: function is null.
+// granules: 2, 4, and if wide 8, 9. No such kernel: function is null.
 kernel_entry wide_kernel(int granules);
 kernel_entry narrow_kernel(int granules);
 kernel_entry reduce_entry(int value_tiles, bool partial_bf16);

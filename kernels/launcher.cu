@@ -15,7 +15,7 @@ result cuda_result(cudaError_t error, const char* call) {
 
 result prepare_kernels(const verify_mla_device& device) {
   const bool wide = device.cc_major == 9 && device.smem_per_block >= SMEM_SM90;
-  for (int granules : {1, 2, 4, 8, 9})
+  for (int granules : {2, 4, 8, 9})
     for (bool is_wide : {false, true}) {
       const kernel_entry k = is_wide ? wide_kernel(granules) : narrow_kernel(granules);
       if (k.function == nullptr || (is_wide && !wide)) continue;
@@ -50,7 +50,7 @@ result launch_kernels(const launch_plan& plan, const kernel_args& args, cudaStre
 
   kernel_args a = args;
   void* partial_parameters[] = {&a};
-  const result first = launch(partial.function, plan.partial_blocks, THREADS, partial.smem_bytes, stream, plan.pdl,
+  const result first = launch(partial.function, plan.partial_blocks, partial.threads, partial.smem_bytes, stream, plan.pdl,
                               partial_parameters, "launch of the partial kernel");
   if (!first) return first;
   int tile_tokens = plan.tile_tokens;

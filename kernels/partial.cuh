@@ -1,13 +1,18 @@
 // Kernel A. One block walks a run of tiles; all query rows of its group share each tile, which serves as keys and,
-// by its first 512 columns, as values. Two barriers per tile:
+// by its first 512 columns, as values. The products run transposed: tokens and value columns on the m side, query rows
+// on the n side, whose granule is 8 (72 rows cost nine granules, not two 64-row tiles).
 //
-//   scores of tile i + 1 (tensor cores)                     -> four partial sums per score in shared memory
-//   barrier
-//   half the warps: softmax of tile i + 1, then values of tile i; the other half the other way round
-//   barrier                                                 -> the stage of tile i is refilled
+// The eight math warps are two halves that take turns. In its turn a half scores its rows of one tile and adds the
+// values of an earlier one (tensor cores); out of turn it does the softmax of what it scored and, without producer
+// warps, fetches. One barrier per phase, two phases per tile:
 //
-// so that one half's softmax hides behind the other half's tensor work. The products run transposed: tokens and value
-// columns on the m side, query rows on the n side, whose granule is 8 (72 rows cost nine granules, not two 64-row tiles).
+//   phase      2k                          2k + 1
+//   half 0     scores k, values k - 2      softmax k, fetch
+//   half 1     softmax k - 1, fetch        scores k, values k - 1
+//
+// Each scheduler holds one warp of each half, so the tensor cores are always in somebody's turn. At the two ends, where
+// nobody else needs them, both halves move together: scores 0 in phase 0, softmax 0 in phase 1, and the last values in
+// the last phase.
 #pragma once
 
 #include "layout.h"
@@ -42,22 +47,26 @@ __device__ __forceinline__ work_range find_work(const kernel_args& args, const r
           static_cast<int>(partition_begin(unit + 1, tiles, effective)), unit};
 }
 
-// Scores of a tile: this warp's slice of the dimensions, its share of tokens or rows.
+// Scores of a tile for the rows of this half, over this warp's slice of the dimensions. Of the ninth granule each half
+// takes half of the tokens.
+// scores: fp32 [HALF_ROWS, S_PITCH] of this slice and half; extra_scores: fp32 [8, S_PITCH] of this slice.
 template <class C>
 __device__ __forceinline__ void score_tile(const query_fragments<C>& query, uint32_t stage, uint32_t extra_query,
-                                           float* scores, int slice, int half, int lane) {
-  const int first_m = C::BY_TOKEN ? half : 0;
-  const int first_n = C::BY_TOKEN || C::ONE_HALF ? 0 : half * C::QK_N;
-  if (C::ONE_HALF && half == 1) return;
-  float* out = scores + slice * C::ROWS * C::S_PITCH + (lane % 4 * 2) * C::S_PITCH + lane / 4;
+                                           float* scores, float* extra_scores, int slice, int half, int lane) {
+  const int at = lane % 4 * 2 * C::S_PITCH + lane / 4;
+  const auto store = [](float* s, const float (&v)[4]) {
+    s[0] = v[0];
+    s[C::S_PITCH] = v[1];
+    s[8] = v[2];
+    s[C::S_PITCH + 8] = v[3];
+  };
   constexpr int CHAINS = C::QK_N == 1 ? 3 : C::QK_N == 2 ? 2 : 1; // enough independent sums to hide the mma latency
 #pragma unroll
-  for (int i = 0; i < C::QK_M; ++i) {
-    const int m = first_m + i;
+  for (int m = 0; m < C::QK_M; ++m) {
     const uint32_t keys = stage + (m * 16 + lane % 16) * ROW_PITCH + slice * K_STEPS * 32 + lane / 16 * 16;
     float acc[CHAINS][C::QK_N][4] = {};
     float acc_extra[4] = {};
-    const bool with_extra = C::EXTRA && (C::QK_M == 1 ? half == 0 : m == half);
+    const bool with_extra = C::EXTRA && m == half;
 #pragma unroll
     for (int step = 0; step < K_STEPS; ++step) {
       uint32_t a[4];
@@ -77,19 +86,9 @@ __device__ __forceinline__ void score_tile(const query_fragments<C>& query, uint
       for (int chain = 1; chain < CHAINS; ++chain)
 #pragma unroll
         for (int e = 0; e < 4; ++e) acc[0][n][e] += acc[chain][n][e];
-      float* s = out + (first_n + n) * 8 * C::S_PITCH + m * 16;
-      s[0] = acc[0][n][0];
-      s[C::S_PITCH] = acc[0][n][1];
-      s[8] = acc[0][n][2];
-      s[C::S_PITCH + 8] = acc[0][n][3];
+      store(scores + n * 8 * C::S_PITCH + m * 16 + at, acc[0][n]);
     }
-    if (with_extra) {
-      float* s = out + 64 * C::S_PITCH + m * 16;
-      s[0] = acc_extra[0];
-      s[C::S_PITCH] = acc_extra[1];
-      s[8] = acc_extra[2];
-      s[C::S_PITCH + 8] = acc_extra[3];
-    }
+    if (with_extra) store(extra_scores + m * 16 + at, acc_extra);
   }
 }
 
@@ -157,36 +156,142 @@ __device__ __forceinline__ void flush_values(accumulators<C>& acc, const kernel_
     }
 }
 
-// The first STAGES tiles, and the slots of the one behind them.
-template <class C>
-__device__ __forceinline__ void fill_pipeline(tile_loader<C>& loader, int first, int tiles, int warp, int lane) {
-  int slots[C::STAGES];
-#pragma unroll
-  for (int s = 0; s < C::STAGES; ++s)
-    slots[s] = s < tiles ? static_cast<int>(*loader.slot_pointer(first + s, warp, lane)) : 0;
-#pragma unroll
-  for (int s = 0; s < C::STAGES; ++s)
-    if (s < tiles) loader.issue(s, slots[s], warp);
-  if (C::STAGES < tiles) loader.prefetch_slots(first + C::STAGES, warp, lane);
-}
+// Pieces of the dynamic shared memory.
+template <class C> struct block_memory {
+  char* base;
+  __device__ __forceinline__ float* scores(int half) const {
+    return reinterpret_cast<float*>(base + C::SCRATCH_OFFSET + half * C::SCRATCH_BYTES);
+  }
+  __device__ __forceinline__ float* extra_scores(int tile) const {
+    return reinterpret_cast<float*>(base + C::S_EXTRA_OFFSET + (tile & 1) * C::S_EXTRA_BYTES);
+  }
+  __device__ __forceinline__ bf16_bits* p(int tile) const {
+    return reinterpret_cast<bf16_bits*>(base + C::P_OFFSET + (tile & 1) * C::P_BYTES);
+  }
+  __device__ __forceinline__ float* factors(int tile) const {
+    return reinterpret_cast<float*>(base + C::FACTOR_OFFSET) + (tile & 1) * C::ROWS;
+  }
+  __device__ __forceinline__ uint64_t* row_mask() const { return reinterpret_cast<uint64_t*>(base + C::MASK_OFFSET); }
+  __device__ __forceinline__ row_state* states() const { return reinterpret_cast<row_state*>(base + C::STATE_OFFSET); }
+};
+
+inline constexpr int MATH_BARRIER = 1; // named barriers; 2 and 3 belong to the halves
+inline constexpr int HALF_BARRIER = 2;
+
+// What a math warp is and works on.
+template <class C> struct math_warp {
+  const kernel_args& args;
+  const request_table& table;
+  const block_memory<C>& memory;
+  tile_loader<C>& loader;
+  work_range work;
+  int first, tiles; // of the block, on the line of tiles
+  int group, warp, lane, thread, slice, half;
+
+  __device__ __forceinline__ int64_t unit_of(int request) const {
+    return int64_t{args.splits > 0 ? work.unit : partial_slot(work.unit, request)} * args.groups + group;
+  }
+
+  // Queries and masks of a request for the rows of this half.
+  __device__ __forceinline__ void load_request(query_fragments<C>& query, const tile_cursor& at) const {
+    const int draft = at.total - at.prefix;
+    const int valid = min(C::ROWS, draft * args.heads - group * C::ROWS);
+    const bf16_bits* q = args.q + (int64_t{table.qo_start[at.request]} * args.heads + group * C::ROWS) * HEAD_DIM;
+    load_query<C>(query, q, valid, half * C::QK_N, slice,
+                  reinterpret_cast<char*>(memory.scores(half)) + slice * Q_STAGE_BYTES, lane);
+    if constexpr (C::EXTRA)
+      if (half == 0) load_extra_query(memory.base + C::QX_OFFSET, q, valid, thread);
+    const uint8_t* mask = args.mask ? args.mask + args.mask_indptr[at.request] : nullptr;
+    load_row_masks(memory.row_mask(), mask, at.prefix, draft, group * C::ROWS, half * C::HALF_ROWS,
+                   half == 0 ? C::HALF_ROWS : C::ROWS, args, slice, lane);
+    ptx::sync_threads(HALF_BARRIER + half, THREADS / 2); // the scratch area becomes the scores
+  }
+
+  __device__ __forceinline__ bool softmax(int tile, const tile_cursor& at, int previous, bool fresh) const {
+    if (fresh && previous >= 0)
+      flush_rows<C>(memory.states(), args.partial_ml + unit_of(previous) * C::ROWS * 2, thread);
+    const softmax_buffers<C> buffers{memory.scores(half), memory.extra_scores(tile), memory.p(tile),
+                                     memory.factors(tile), memory.states(),          memory.row_mask()};
+    return update_rows<C>(buffers, {(first + tile - at.begin) * C::TOK, at.prefix, at.total}, fresh, args, thread);
+  }
+
+  __device__ __forceinline__ void run() const {
+    query_fragments<C> query;
+    accumulators<C> acc = {};
+    tile_cursor scored, added; // requests of the tile last scored and of the one whose values are added
+    int previous = -1;         // request before `scored`
+    bool fresh = false;        // the tile last scored began a request
+    int grew = 0;              // last three barriers: did a reference maximum move
+    int stage = 0, parity = 0; // of the next tile to score
+    int value_stage = 0;
+
+    if constexpr (C::EXTRA) { // in phase 0 both halves read the extra query rows: they must be there before
+      tile_cursor start;
+      start.move_to(first, table);
+      const int rows = min(C::ROWS, (start.total - start.prefix) * args.heads - group * C::ROWS);
+      if (half == 0)
+        load_extra_query(memory.base + C::QX_OFFSET,
+                         args.q + (int64_t{table.qo_start[start.request]} * args.heads + group * C::ROWS) * HEAD_DIM,
+                         rows, thread);
+      ptx::sync_threads(MATH_BARRIER, THREADS);
+    }
+    const int last_phase = 2 * tiles + 1;
+    for (int phase = 0; phase <= last_phase; ++phase) {
+      const bool turn = phase == 0 || phase == last_phase || ((phase & 1) == half && phase != 1);
+      bool moved = false;
+      if (turn) {
+        const int k = (phase + 1 - half) / 2;
+        if (k < tiles) {
+          previous = scored.request;
+          fresh = scored.move_to(first + k, table);
+          if (fresh) load_request(query, scored);
+          ptx::barrier_wait(loader.full(stage), parity);
+          score_tile<C>(query, loader.stage_address(stage), loader.smem + int(C::QX_OFFSET),
+                        memory.scores(half) + slice * C::HALF_ROWS * C::S_PITCH,
+                        memory.extra_scores(k) + slice * 8 * C::S_PITCH, slice, half, lane);
+          if (++stage == C::STAGES) {
+            stage = 0;
+            parity ^= 1;
+          }
+        }
+        const int v = k - 2 + half;
+        if (v >= 0 && v < tiles) {
+          added.move_to(first + v, table);
+          if (grew) rescale<C>(acc, memory.factors(v), lane);
+          add_values<C>(acc, loader.stage_address(value_stage),
+                        loader.smem + int(C::P_OFFSET) + (v & 1) * int(C::P_BYTES), warp, lane);
+          if (C::PRODUCERS) {
+            __syncwarp();
+            if (lane == 0) ptx::barrier_arrive(loader.empty(value_stage));
+          }
+          if (++value_stage == C::STAGES) value_stage = 0;
+          if (v + 1 == tiles || first + v + 1 >= added.end)
+            flush_values<C>(acc, args, unit_of(added.request), warp, lane);
+        }
+      } else {
+        // Tile (phase - 5 - half) / 2 is used up: the other half added its values in an earlier phase.
+        if constexpr (!C::PRODUCERS)
+          if (phase >= 5 + half) loader.refill(first, (phase - 5 - half) / 2 + C::STAGES, tiles);
+        const int k = (phase - half) / 2;
+        if (k < tiles && !(half == 1 && phase == 2)) moved = softmax(k, scored, previous, fresh);
+      }
+      grew = (grew << 1 | ptx::sync_threads_or(MATH_BARRIER, THREADS, moved)) & 7;
+    }
+    flush_rows<C>(memory.states(), args.partial_ml + unit_of(scored.request) * C::ROWS * 2, thread);
+  }
+};
 
 template <class C> __device__ __forceinline__ void run_partial(const kernel_args& args) {
   extern __shared__ __align__(128) char smem[];
-  float* const scores = reinterpret_cast<float*>(smem + C::SCRATCH_OFFSET);
-  bf16_bits* const p = reinterpret_cast<bf16_bits*>(smem + C::P_OFFSET);
-  float* const factors = reinterpret_cast<float*>(smem + C::ALPHA_OFFSET);
-  uint64_t* const row_mask = reinterpret_cast<uint64_t*>(smem + C::MASK_OFFSET);
-  float2* const states = reinterpret_cast<float2*>(smem + C::STATE_OFFSET);
   const request_table table(smem + C::TABLE_OFFSET);
-
+  const block_memory<C> memory{smem};
   const int thread = threadIdx.x;
   const int warp = uniform(thread / 32);
   const int lane = thread % 32;
-  const int slice = warp % K_SLICES;
-  const int half = warp / K_SLICES;
   const int group = blockIdx.x % args.groups;
 
-  tile_loader<C> loader{args, table, static_cast<uint32_t>(uniform(static_cast<int>(ptx::smem_address(smem)))), {}};
+  tile_loader<C> loader{args, table, static_cast<uint32_t>(uniform(static_cast<int>(ptx::smem_address(smem)))),
+                        C::PRODUCERS ? warp - WARPS : warp, lane, {}};
   loader.init(thread);
   ptx::wait_for_previous_kernel();
   ptx::let_next_kernel_start();
@@ -202,77 +307,18 @@ template <class C> __device__ __forceinline__ void run_partial(const kernel_args
     if (args.splits > 0 && thread < C::ROWS) ml[thread] = make_float2(NO_MAXIMUM, 0);
     return;
   }
-  fill_pipeline<C>(loader, first, tiles, warp, lane);
-
-  query_fragments<C> query;
-  accumulators<C> acc = {};
-  tile_cursor cursor; // of tile i + 1
-  int any_grew = 0;
-  const auto unit_of = [&](int b) {
-    return int64_t{args.splits > 0 ? work.unit : partial_slot(work.unit, b)} * args.groups + group;
-  };
-
-  int score_stage = 0;
-  int score_parity = 0;
-  int value_stage = 0;
-  for (int i = -1; i < tiles; ++i) {
-    const bool scoring = i + 1 < tiles;
-    const int previous = cursor.request;
-    bool fresh = false;
-    if (scoring) {
-      fresh = cursor.move_to(first + i + 1, table);
-      if (fresh) {
-        const int draft = cursor.total - cursor.prefix;
-        const int valid = min(C::ROWS, draft * args.heads - group * C::ROWS);
-        const bf16_bits* q =
-            args.q + (int64_t{table.qo_start[cursor.request]} * args.heads + group * C::ROWS) * HEAD_DIM;
-        load_query<C>(query, q, valid, C::BY_TOKEN || C::ONE_HALF ? 0 : half * C::QK_N, slice,
-                      smem + C::SCRATCH_OFFSET + warp * Q_STAGE_BYTES, lane);
-        if constexpr (C::EXTRA) load_extra_query(smem + C::QX_OFFSET, q, valid, thread);
-        load_row_masks<C>(row_mask, args.mask ? args.mask + args.mask_indptr[cursor.request] : nullptr, cursor.prefix,
-                          draft, group * C::ROWS, args, warp, lane);
-        __syncthreads(); // the scratch area becomes the scores, the extra rows and the mask become visible
-      }
-      ptx::barrier_wait(loader.barrier(score_stage), score_parity);
-      score_tile<C>(query, loader.stage_address(score_stage), loader.smem + int(C::QX_OFFSET), scores, slice, half,
-                    lane);
-    }
-    __syncthreads();
-
-    bool grew = false;
-    const int next = (i + 1) & 1;
-    const auto softmax = [&] {
-      if (fresh && i >= 0) flush_rows<C>(states, args.partial_ml + unit_of(previous) * C::ROWS * 2, thread);
-      const tile_span span{(first + i + 1 - cursor.begin) * C::TOK, cursor.prefix, cursor.total};
-      grew = update_rows<C>(states, scores, p + next * C::ROWS * C::P_PITCH, factors + next * C::ROWS, span, row_mask,
-                            fresh, args, thread);
-    };
-    if (half == 0 && scoring) softmax();
-    if (i >= 0) {
-      if (any_grew) rescale<C>(acc, factors + (i & 1) * C::ROWS, lane);
-      add_values<C>(acc, loader.stage_address(value_stage),
-                    loader.smem + int(C::P_OFFSET) + (i & 1) * C::ROWS * C::P_PITCH * 2, warp, lane);
-      if (fresh || !scoring) flush_values<C>(acc, args, unit_of(previous), warp, lane);
-    }
-    if (half == 1 && scoring) softmax();
-    any_grew = __syncthreads_or(grew);
-
-    if (i >= 0) {
-      if (i + C::STAGES < tiles)
-        loader.issue(value_stage, loader.prefetched_slot(first + i + C::STAGES, warp, lane), warp);
-      if (i + C::STAGES + 1 < tiles) loader.prefetch_slots(first + i + C::STAGES + 1, warp, lane);
-      value_stage = value_stage + 1 == C::STAGES ? 0 : value_stage + 1;
-    }
-    if (++score_stage == C::STAGES) {
-      score_stage = 0;
-      score_parity ^= 1;
-    }
+  if constexpr (C::PRODUCERS > 0) {
+    if (warp >= WARPS) return loader.produce(first, tiles);
+  } else {
+    loader.fill(first, tiles);
   }
-  flush_rows<C>(states, args.partial_ml + unit_of(cursor.request) * C::ROWS * 2, thread);
+  math_warp<C>{args,  table, memory, loader, work, first, tiles, group,
+               warp, lane,  thread, warp % K_SLICES, warp / K_SLICES}
+      .run();
 }
 
 template <class C>
-__global__ void __launch_bounds__(THREADS, 1) partial_kernel(const __grid_constant__ kernel_args args) {
+__global__ void __launch_bounds__(C::BLOCK, 1) partial_kernel(const __grid_constant__ kernel_args args) {
 #if __CUDA_ARCH__ >= 1200
   if constexpr (C::SMEM_BYTES > SMEM_SM120) return; // never launched there: make_plan picks narrow tiles
   else

@@ -16,9 +16,10 @@ int ceil_div(int a, int b) { return (a + b - 1) / b; }
 constexpr double COST_OF_NINE = 1.14;
 
 int choose_granules(int rows, int sm_count, bool wide) {
-  for (int g : {1, 2, 4, 8})
+  for (int g : {2, 4})
     if (rows <= 8 * g) return g;
-  if (!wide) return 8;
+  if (!wide) return 4;
+  if (rows <= 64) return 8;
   if (rows <= 72) return 9;
   // Blocks that share a KV run come in sets of `groups`; what does not fill a set idles.
   const auto cost = [&](int g) {
@@ -86,7 +87,7 @@ result check_sizes(const verify_mla_params& p) {
   if ((p.flags & VERIFY_MLA_PARTIAL_F32) && (p.flags & VERIFY_MLA_PARTIAL_BF16))
     return invalid("partial results are either fp32 or bf16");
   const int g = p.row_granules;
-  if (g != 0 && g != 1 && g != 2 && g != 4 && g != 8 && g != 9) return invalid("row_granules must be 0, 1, 2, 4, 8 or 9");
+  if (g != 0 && g != 2 && g != 4 && g != 8 && g != 9) return invalid("row_granules must be 0, 2, 4, 8 or 9");
   return {};
 }
 
@@ -109,7 +110,7 @@ result make_plan(const verify_mla_device& device, const verify_mla_params& p, la
   plan.wide = device.cc_major == 9 && device.smem_per_block >= SMEM_SM90 && !(p.flags & VERIFY_MLA_NARROW);
   plan.pdl = !(p.flags & VERIFY_MLA_NO_PDL);
   plan.granules = p.row_granules ? p.row_granules : choose_granules(rows, device.sm_count, plan.wide);
-  if (plan.granules == 9 && !plan.wide) return {VERIFY_MLA_UNSUPPORTED, "nine granules need the 227 KB tiles"};
+  if (plan.granules > 4 && !plan.wide) return {VERIFY_MLA_UNSUPPORTED, "more than four granules need 227 KB blocks"};
   plan.tile_tokens = plan.wide ? 32 : 16;
   plan.groups = ceil_div(rows, 8 * plan.granules);
   plan.partitions = std::max(1, device.sm_count / plan.groups);

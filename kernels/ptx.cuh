@@ -26,11 +26,6 @@ __device__ __forceinline__ void copy_4(uint32_t dst, const void* src) {
 }
 __device__ __forceinline__ void copy_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 __device__ __forceinline__ void copy_wait_all() { asm volatile("cp.async.wait_group 0;" ::: "memory"); }
-__device__ __forceinline__ int load_shared(uint32_t address) {
-  int v;
-  asm volatile("ld.shared.b32 %0, [%1];" : "=r"(v) : "r"(address) : "memory");
-  return v;
-}
 
 // True in one lane of a converged warp. Unlike lane == 0 it tells the compiler that there is only one.
 __device__ __forceinline__ bool elect_one() {
@@ -48,6 +43,9 @@ __device__ __forceinline__ void barrier_init_fence() {
 __device__ __forceinline__ void barrier_expect(uint32_t barrier, int bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
 }
+__device__ __forceinline__ void barrier_arrive(uint32_t barrier) {
+  asm volatile("mbarrier.arrive.shared.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
 __device__ __forceinline__ void barrier_wait(uint32_t barrier, uint32_t parity) {
   asm volatile("{\n.reg .pred done;\n"
                "again:\nmbarrier.try_wait.parity.shared.b64 done, [%0], %1;\n"
@@ -55,6 +53,29 @@ __device__ __forceinline__ void barrier_wait(uint32_t barrier, uint32_t parity) 
                "r"(parity)
                : "memory");
 }
+// Barriers among part of a block: `id` 1..15, `threads` a multiple of 32.
+__device__ __forceinline__ void sync_threads(int id, int threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+// The same; true if `any` holds in one of the threads.
+__device__ __forceinline__ bool sync_threads_or(int id, int threads, bool any) {
+  uint32_t result;
+  asm volatile("{\n.reg .pred p, q;\nsetp.ne.u32 p, %3, 0;\nbar.red.or.pred q, %1, %2, p;\nselp.u32 %0, 1, 0, q;\n}"
+               : "=r"(result)
+               : "r"(id), "r"(threads), "r"(static_cast<uint32_t>(any))
+               : "memory");
+  return result != 0;
+}
+// Four integers of shared memory at once.
+__device__ __forceinline__ int4 load_shared_4(uint32_t address) {
+  int4 v;
+  asm volatile("ld.shared.v4.b32 {%0,%1,%2,%3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "r"(address)
+               : "memory");
+  return v;
+}
+
 // A whole pool row by the bulk copy engine; completion is counted in bytes on `barrier`.
 __device__ __forceinline__ void copy_bulk(uint32_t dst, const void* src, int bytes, uint32_t barrier) {
   asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(dst),

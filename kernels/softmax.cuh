@@ -25,12 +25,10 @@ struct tile_span {
 };
 
 __device__ __forceinline__ float to_base2(float score, float scale, float cap) {
-  float s = score * scale;
-  if (cap > 0) {
-    // tanh by one exponential: the hardware tanh is not accurate enough once multiplied by the cap.
-    s = cap * (1.0f - __fdividef(2.0f, 1.0f + ptx::exp2_fast(2.0f * LOG2_E / cap * s)));
-  }
-  return s * LOG2_E;
+  if (cap == 0) return score * (scale * LOG2_E);
+  // tanh by one exponential: the hardware tanh is not accurate enough once multiplied by the cap.
+  const float s = score * scale;
+  return LOG2_E * cap * (1.0f - __fdividef(2.0f, 1.0f + ptx::exp2_fast(2.0f * LOG2_E / cap * s)));
 }
 
 __device__ __forceinline__ bool visible(int j, const tile_span& span, uint64_t draft_mask) {
@@ -40,8 +38,7 @@ __device__ __forceinline__ bool visible(int j, const tile_span& span, uint64_t d
 
 // Updates the state of a row shared by LANES lanes from this lane's N scores, which become probabilities.
 // Returns the factor by which everything accumulated before must shrink.
-// ONE_STATE: the lanes share `kept` and the sum is theirs together; else each has its own.
-template <int N, int LANES, bool ONE_STATE>
+template <int N, int LANES>
 __device__ __forceinline__ float update_row(row_state& kept, float (&s)[N], const tile_span& span, int first_token,
                                             const uint64_t& draft_mask, bool fresh, float scale, float cap) {
   row_state state = fresh ? make_float2(NO_MAXIMUM, 0.0f) : kept;
@@ -70,17 +67,12 @@ __device__ __forceinline__ float update_row(row_state& kept, float (&s)[N], cons
     s[i] = ptx::exp2_fast(s[i] - state.x);
     sum += s[i];
   }
-  if constexpr (ONE_STATE) {
-#pragma unroll
-    for (int offset = LANES / 2; offset > 0; offset /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, offset);
-  }
-  kept = make_float2(state.x, state.y * factor + sum); // shared: equal values from all lanes
+  kept = make_float2(state.x, state.y * factor + sum);
   return factor;
 }
 
-// N neighbouring floats of every slice, added in slice order.
-template <class C, int N> __device__ __forceinline__ void sum_slices(float (&s)[N], const float* scores) {
-  constexpr int SLICE = C::ROWS * C::S_PITCH;
+// N neighbouring floats of every slice, added in slice order. SLICE: floats from one slice to the next.
+template <int N, int SLICE> __device__ __forceinline__ void sum_slices(float (&s)[N], const float* scores) {
 #pragma unroll
   for (int slice = 0; slice < K_SLICES; ++slice) {
     float v[N];
@@ -111,56 +103,62 @@ template <int N> __device__ __forceinline__ void store_probabilities(bf16_bits* 
   }
 }
 
-// scores: fp32 [4, ROWS, S_PITCH]; p: bf16 [ROWS, P_PITCH]; factors: fp32 [ROWS]; row_mask: [ROWS].
-// Every thread has part of one base row and, with a ninth granule, one token of row 64 + warp.
+// What one half of the math warps needs to turn the scores of a tile into probabilities. Every thread has part of one
+// base row; with a ninth granule the second half also has rows 64..71, sixteen lanes each.
+template <class C> struct softmax_buffers {
+  const float* scores;     // fp32 [4, HALF_ROWS, S_PITCH], this half's
+  const float* extra;      // fp32 [4, 8, S_PITCH]
+  bf16_bits* p;            // bf16 [ROWS, P_PITCH]
+  float* factors;          // fp32 [ROWS]
+  row_state* states;       // [THREADS], then [THREADS / 2] for the extra rows
+  const uint64_t* row_mask; // [ROWS]
+};
+
 // Returns true if a row must be rescaled.
 template <class C>
-__device__ __forceinline__ bool update_rows(row_state* states, const float* scores, bf16_bits* p, float* factors,
-                                            const tile_span& span, const uint64_t* row_mask, bool fresh,
+__device__ __forceinline__ bool update_rows(const softmax_buffers<C>& b, const tile_span& span, bool fresh,
                                             const kernel_args& args, int thread) {
-  bool grew = false;
   constexpr int N = C::TOK_PER_LANE;
-  const int row = thread / C::LANES_PER_ROW;
-  const int lane = thread % C::LANES_PER_ROW;
-  if (row < C::ROWS_BASE) {
-    float s[N];
-    sum_slices<C>(s, scores + row * C::S_PITCH + lane * N);
-    const float f = update_row<N, C::LANES_PER_ROW, false>(states[thread], s, span, lane * N, row_mask[row], fresh,
-                                                    args.scale, args.cap);
-    store_probabilities(p + row * C::P_PITCH + lane * N, s);
-    if (lane == 0) factors[row] = f;
-    grew = f != 1.0f;
-  }
+  constexpr int LANES = C::LANES_PER_ROW;
+  const int row = thread / LANES;
+  const int lane = thread % LANES;
+  float s[N];
+  sum_slices<N, C::HALF_ROWS * C::S_PITCH>(s, b.scores + row % C::HALF_ROWS * C::S_PITCH + lane * N);
+  const float f =
+      update_row<N, LANES>(b.states[thread], s, span, lane * N, b.row_mask[row], fresh, args.scale, args.cap);
+  store_probabilities(b.p + row * C::P_PITCH + lane * N, s);
+  if (lane == 0) b.factors[row] = f;
+  bool grew = f != 1.0f;
   if constexpr (C::EXTRA) {
-    const int extra_row = 64 + thread / 32;
-    const int token = thread % 32;
-    float s[1] = {0};
-    if (token < C::TOK) sum_slices<C>(s, scores + extra_row * C::S_PITCH + token);
-    tile_span bounded = span;
-    if constexpr (C::TOK < 32) { // lanes past the tile hold nothing
-      bounded.total = min(span.total, span.begin + C::TOK);
-      bounded.prefix = min(span.prefix, bounded.total);
+    if (thread >= THREADS / 2) {
+      const int extra_row = 64 + (thread - THREADS / 2) / 16;
+      const int token = thread % 16 * 2;
+      float e[2];
+      sum_slices<2, 8 * C::S_PITCH>(e, b.extra + (extra_row - 64) * C::S_PITCH + token);
+      const float g = update_row<2, 16>(b.states[thread + THREADS / 2], e, span, token, b.row_mask[extra_row], fresh,
+                                        args.scale, args.cap);
+      store_probabilities(b.p + extra_row * C::P_PITCH + token, e);
+      if (token == 0) b.factors[extra_row] = g;
+      grew |= g != 1.0f;
     }
-    const float f = update_row<1, 32, true>(states[THREADS + thread / 32], s, bounded, token, row_mask[extra_row], fresh,
-                                      args.scale, args.cap);
-    if (token < C::TOK) store_probabilities(p + extra_row * C::P_PITCH + token, s);
-    if (token == 0) factors[extra_row] = f;
-    grew |= f != 1.0f;
   }
   return grew;
+}
+
+template <int LANES> __device__ __forceinline__ void flush_row(const row_state& state, float* ml, int row, int lane) {
+  float sum = state.y;
+#pragma unroll
+  for (int offset = LANES / 2; offset > 0; offset /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, offset);
+  if (lane == 0) reinterpret_cast<float2*>(ml)[row] = make_float2(state.x, sum);
 }
 
 // ml: fp32 [ROWS, 2] of this slot and group.
 template <class C> __device__ __forceinline__ void flush_rows(const row_state* states, float* ml, int thread) {
   constexpr int LANES = C::LANES_PER_ROW;
-  if (thread / LANES < C::ROWS_BASE) {
-    float sum = states[thread].y;
-#pragma unroll
-    for (int offset = LANES / 2; offset > 0; offset /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, offset);
-    if (thread % LANES == 0) reinterpret_cast<float2*>(ml)[thread / LANES] = make_float2(states[thread].x, sum);
-  }
+  flush_row<LANES>(states[thread], ml, thread / LANES, thread % LANES);
   if constexpr (C::EXTRA)
-    if (thread % 32 == 0) reinterpret_cast<float2*>(ml)[64 + thread / 32] = states[THREADS + thread / 32];
+    if (thread >= THREADS / 2)
+      flush_row<16>(states[thread + THREADS / 2], ml, 64 + (thread - THREADS / 2) / 16, thread % 16);
 }
 
 } // namespace verify_mla

@@ -1,6 +1,6 @@
-// Gathers one tile of pool rows into shared memory by the bulk copy engine, one copy per row (pages hold one token).
-// Every warp brings its own TOK / 8 rows: one issuing warp per block was measured at 3300 GB/s, two at 4180, four and
-// more at 4220, and a dedicated ninth warp would cap all warps at 168 registers.
+// Gathers tiles of pool rows into shared memory by the bulk copy engine, one copy per row (pages hold one token).
+// Who issues the copies is a matter of registers, see PRODUCERS in config.h. One issuing warp per block was measured at
+// 3300 GB/s, two at 4180, four and more at 4220.
 #pragma once
 
 #include "config.h"
@@ -33,59 +33,104 @@ struct tile_cursor {
 };
 
 template <class C> struct tile_loader {
+  static constexpr int ROWS = C::FETCH_ROWS;
+
   const kernel_args& args;
   const request_table& table;
-  uint32_t smem; // shared address of the dynamic shared memory
+  uint32_t smem;  // shared address of the dynamic shared memory
+  int warp;       // among the fetching warps
+  int lane;
   tile_cursor cursor;
 
   __device__ __forceinline__ uint32_t stage_address(int stage) const { return smem + stage * int(C::STAGE_BYTES); }
-  __device__ __forceinline__ uint32_t barrier(int stage) const { return smem + int(C::BARRIER_OFFSET) + stage * 8; }
+  // Completed by the bytes of a tile.
+  __device__ __forceinline__ uint32_t full(int stage) const { return smem + int(C::BARRIER_OFFSET) + stage * 8; }
+  // Completed when every math warp is done with a tile; used with producers only.
+  __device__ __forceinline__ uint32_t empty(int stage) const { return full(C::STAGES + stage); }
 
   // Followed by a block barrier.
   __device__ __forceinline__ void init(int thread) const {
-    if (thread < C::STAGES) ptx::barrier_init(barrier(thread), WARPS);
+    if (thread < C::STAGES) {
+      ptx::barrier_init(full(thread), C::FETCHERS);
+      ptx::barrier_init(empty(thread), WARPS);
+    }
     ptx::barrier_init_fence();
   }
 
-  // Where the pool row of this lane's token stands, lane r modulo the warp's rows. Tokens past the end repeat the last
-  // one: their probability is 0 and, unlike whatever lies behind, that row is known to be finite.
-  __device__ __forceinline__ const int64_t* slot_pointer(int tile, int warp, int lane) {
+  // Where the pool row of this lane's token stands: token lane % ROWS of the warp's share. Tokens past the end repeat
+  // the last one: their probability is 0 and, unlike whatever lies behind, that row is known to be finite.
+  __device__ __forceinline__ const int64_t* slot_pointer(int tile) {
     cursor.move_to(tile, table);
-    const int j = min((tile - cursor.begin) * C::TOK + warp * C::ROWS_PER_WARP + lane % C::ROWS_PER_WARP,
-                      cursor.total - 1);
+    const int j = min((tile - cursor.begin) * C::TOK + warp * ROWS + lane % ROWS, cursor.total - 1);
     return j < cursor.prefix ? args.kv_indices + table.kv_start[cursor.request] + j
                              : args.out_cache_loc + table.qo_start[cursor.request] + (j - cursor.prefix);
   }
 
-  // Slots of a later tile travel through shared memory: a load into a register would share a scoreboard with the
-  // operands of the tensor cores and stall them for its whole latency.
-  __device__ __forceinline__ uint32_t ring_address(int tile, int warp, int lane) const {
-    return smem + int(C::RING_OFFSET) + ((tile & 1) * C::TOK + warp * C::ROWS_PER_WARP + lane % C::ROWS_PER_WARP) * 4;
+  // slots: pool rows of the warp's tokens, the same in all lanes.
+  __device__ __forceinline__ void issue(int stage, const int (&slots)[ROWS]) const {
+    const uint32_t dst = stage_address(stage) + warp * ROWS * ROW_PITCH;
+    if (ptx::elect_one()) {
+      ptx::barrier_expect(full(stage), ROWS * ROW_BYTES);
+#pragma unroll
+      for (int r = 0; r < ROWS; ++r)
+        ptx::copy_bulk(dst + r * ROW_PITCH, args.kv + int64_t{slots[r]} * HEAD_DIM, ROW_BYTES, full(stage));
+    }
   }
-  __device__ __forceinline__ void prefetch_slots(int tile, int warp, int lane) {
-    const int64_t* from = slot_pointer(tile, warp, lane);
-    if (lane < C::ROWS_PER_WARP) ptx::copy_4(ring_address(tile, warp, lane), from); // the low half: slots < 2^31
-    ptx::copy_commit();
-  }
-  __device__ __forceinline__ int prefetched_slot(int tile, int warp, int lane) const {
-    ptx::copy_wait_all();
-    __syncwarp();
-    return ptx::load_shared(ring_address(tile, warp, lane));
+  // slot: lane r (modulo ROWS) holds the pool row of the warp's r-th token.
+  __device__ __forceinline__ void issue_from_lanes(int stage, int slot) const {
+    int slots[ROWS];
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r) slots[r] = __shfl_sync(0xffffffffu, slot, r);
+    issue(stage, slots);
   }
 
-  // slot: lane r (modulo the warp's rows) holds the pool row of the warp's r-th token.
-  __device__ __forceinline__ void issue(int stage, int slot, int warp) const {
-    constexpr int RPW = C::ROWS_PER_WARP;
-    const uint32_t dst = stage_address(stage) + warp * RPW * ROW_PITCH;
-    int slots[RPW];
-#pragma unroll
-    for (int r = 0; r < RPW; ++r) slots[r] = __shfl_sync(0xffffffffu, slot, r);
-    if (ptx::elect_one()) {
-      ptx::barrier_expect(barrier(stage), RPW * ROW_BYTES);
-#pragma unroll
-      for (int r = 0; r < RPW; ++r)
-        ptx::copy_bulk(dst + r * ROW_PITCH, args.kv + int64_t{slots[r]} * HEAD_DIM, ROW_BYTES, barrier(stage));
+  // The whole life of a producer warp: tiles [first, first + tiles).
+  __device__ __forceinline__ void produce(int first, int tiles) {
+    int next = static_cast<int>(*slot_pointer(first));
+    int stage = 0;
+    int parity = 1; // of the phase before the first: passes at once
+    for (int t = 0; t < tiles; ++t) {
+      const int slot = next;
+      if (t + 1 < tiles) next = static_cast<int>(*slot_pointer(first + t + 1));
+      ptx::barrier_wait(empty(stage), parity);
+      issue_from_lanes(stage, slot);
+      if (++stage == C::STAGES) {
+        stage = 0;
+        parity ^= 1;
+      }
     }
+  }
+
+  // Without producers. Slots of a later tile travel through shared memory: a load into a register would share a
+  // scoreboard with the operands of the tensor cores and stall them for its whole latency.
+  __device__ __forceinline__ uint32_t ring_address(int tile) const {
+    return smem + int(C::RING_OFFSET) + ((tile & 1) * C::TOK + warp * ROWS) * 4;
+  }
+  __device__ __forceinline__ void prefetch_slots(int tile) {
+    const int64_t* from = slot_pointer(tile);
+    if (lane < ROWS) ptx::copy_4(ring_address(tile) + lane * 4, from); // the low half: slots < 2^31
+    ptx::copy_commit();
+  }
+  // The first STAGES tiles, and the slots of the one behind them.
+  __device__ __forceinline__ void fill(int first, int tiles) {
+    int slots[C::STAGES];
+#pragma unroll
+    for (int s = 0; s < C::STAGES; ++s) slots[s] = s < tiles ? static_cast<int>(*slot_pointer(first + s)) : 0;
+#pragma unroll
+    for (int s = 0; s < C::STAGES; ++s)
+      if (s < tiles) issue_from_lanes(s, slots[s]);
+    if (C::STAGES < tiles) prefetch_slots(first + C::STAGES);
+  }
+  // Tile number `tile` of the block takes the stage that tile - STAGES left.
+  __device__ __forceinline__ void refill(int first, int tile, int tiles) {
+    if (tile >= tiles) return;
+    ptx::copy_wait_all();
+    __syncwarp();
+    static_assert(C::PRODUCERS || ROWS == 4);
+    const int4 v = ptx::load_shared_4(ring_address(first + tile));
+    const int slots[4] = {v.x, v.y, v.z, v.w};
+    issue(tile % C::STAGES, slots);
+    if (tile + 1 < tiles) prefetch_slots(first + tile + 1);
   }
 };
 
