@@ -45,11 +45,11 @@ result eager_call::choose() {
 result eager_call::allocate() {
   first_error errors;
   errors.note(cudaMalloc(&workspace, static_cast<size_t>(plan.workspace_bytes)), "allocation of the workspace");
-  if (params.qo_indptr.dtype == VERIFY_MLA_I32)
+  if (given.qo_indptr.dtype == VERIFY_MLA_I32)
     errors.note(cudaMalloc(&qo_copy, (static_cast<size_t>(params.batch) + 1) * sizeof(int64_t)),
                 "allocation for int64 qo_indptr");
-  if (params.kv_indices.dtype == VERIFY_MLA_I32)
-    errors.note(cudaMalloc(&kv_copy, static_cast<size_t>(params.kv_indices.elements) * sizeof(int64_t)),
+  if (given.kv_indices.dtype == VERIFY_MLA_I32)
+    errors.note(cudaMalloc(&kv_copy, static_cast<size_t>(given.kv_indices.elements) * sizeof(int64_t)),
                 "allocation for int64 kv_indices");
   return errors.kept;
 }
@@ -65,10 +65,10 @@ result eager_call::convert() {
                 "conversion copy of qo_indptr");
     params.qo_indptr = {qo_copy, static_cast<int64_t>(qo_indptr.size()), VERIFY_MLA_I64, 0};
   }
-  const int64_t n = params.kv_indices.elements;
+  const int64_t n = given.kv_indices.elements;
   if (kv_copy != nullptr && n > 0) {
     widen_indices<<<static_cast<unsigned>((n + 255) / 256), 256, 0, stream>>>(
-        static_cast<const int32_t*>(params.kv_indices.data), static_cast<int64_t*>(kv_copy), n);
+        static_cast<const int32_t*>(given.kv_indices.data), static_cast<int64_t*>(kv_copy), n);
     errors.note(cudaGetLastError(), "conversion of kv_indices");
     params.kv_indices = {kv_copy, n, VERIFY_MLA_I64, 0};
   }
@@ -88,8 +88,10 @@ result eager_call::launch() {
 result eager_call::release() {
   first_error errors;
   for (void** p : {&kv_copy, &qo_copy, &workspace}) {
-    if (*p != nullptr) errors.note(cudaFree(*p), "release of a per-call buffer");
-    *p = nullptr;
+    if (*p == nullptr) continue;
+    const result released = cuda_result(cudaFree(*p), "release of a per-call buffer");
+    errors.note(released);
+    if (released) *p = nullptr; // a refused release, in a capture, can be made up for
   }
   return errors.kept;
 }

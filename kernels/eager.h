@@ -13,7 +13,8 @@ namespace verify_mla {
 // One call of the naive path. Owns the device buffers between allocate and release.
 struct eager_call {
   const verify_mla_device& device;
-  verify_mla_params params;           // as the caller gave them; qo_indptr and kv_indices may be int32
+  const verify_mla_params given;      // as the caller gave them; qo_indptr and kv_indices may be int32
+  verify_mla_params params;           // the same, once converted
   std::vector<int32_t> kv_indptr;     // read back, [batch + 1]
   std::vector<int64_t> qo_indptr;     // pageable source of a conversion copy, [batch + 1]
   launch_plan plan;
@@ -21,7 +22,7 @@ struct eager_call {
   void* qo_copy = nullptr;            // int64 [batch + 1]
   void* kv_copy = nullptr;            // int64 [kv_indices.elements]
 
-  eager_call(const verify_mla_device& d, const verify_mla_params& p) : device(d), params(p) {}
+  eager_call(const verify_mla_device& d, const verify_mla_params& p) : device(d), given(p), params(p) {}
 
   result read_back();  // device to host copy, then the host waits
   result choose();     // host arithmetic only

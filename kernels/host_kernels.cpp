@@ -115,15 +115,15 @@ void verify_mla_host_partial(unsigned grid_x, unsigned, const kernel_args& a, in
       const int tiles = line[b + 1] - line[b];
       const int split = unit % a.splits;
       partial_request(a, static_cast<int>(b), group, granules,
-                      static_cast<int>(fixed_split_begin(split, tiles, a.splits)) * tile_tokens,
-                      static_cast<int>(fixed_split_begin(split + 1, tiles, a.splits)) * tile_tokens, unit);
+                      fixed_split_begin(split, tiles, a.splits) * tile_tokens,
+                      fixed_split_begin(split + 1, tiles, a.splits) * tile_tokens, unit);
       continue;
     }
     const int tiles = line.back();
     const int effective = effective_partitions(tiles, a.partitions, a.min_tiles);
     if (unit >= effective) continue;
-    const auto begin = static_cast<int>(partition_begin(unit, tiles, effective));
-    const auto end = static_cast<int>(partition_begin(unit + 1, tiles, effective));
+    const int begin = partition_begin(unit, tiles, effective);
+    const int end = partition_begin(unit + 1, tiles, effective);
     for (int b = 0; b < a.batch; ++b) {
       const int first = line[static_cast<size_t>(b)];
       const int from = std::max(begin, first), to = std::min(end, line[static_cast<size_t>(b) + 1]);

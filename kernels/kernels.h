@@ -14,8 +14,8 @@ struct kernel_entry {
 };
 
 // granules: 2, 4, and if wide 8, 9. No such kernel: function is null.
-kernel_entry wide_kernel(int granules);
-kernel_entry narrow_kernel(int granules);
+kernel_entry wide_kernel(int granules, bool partial_bf16);
+kernel_entry narrow_kernel(int granules, bool partial_bf16);
 kernel_entry reduce_entry(int value_tiles, bool partial_bf16);
 
 } // namespace verify_mla

@@ -16,14 +16,15 @@ result cuda_result(cudaError_t error, const char* call) {
 result prepare_kernels(const verify_mla_device& device) {
   const bool wide = device.cc_major == 9 && device.smem_per_block >= SMEM_SM90;
   for (int granules : {2, 4, 8, 9})
-    for (bool is_wide : {false, true}) {
-      const kernel_entry k = is_wide ? wide_kernel(granules) : narrow_kernel(granules);
-      if (k.function == nullptr || (is_wide && !wide)) continue;
-      const result r = cuda_result(cudaFuncSetAttribute(k.function, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                        static_cast<int>(k.smem_bytes)),
-                                   "cudaFuncSetAttribute");
-      if (!r) return r;
-    }
+    for (bool bf16 : {false, true})
+      for (bool is_wide : {false, true}) {
+        const kernel_entry k = is_wide ? wide_kernel(granules, bf16) : narrow_kernel(granules, bf16);
+        if (k.function == nullptr || (is_wide && !wide)) continue;
+        const result r = cuda_result(cudaFuncSetAttribute(k.function, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                          static_cast<int>(k.smem_bytes)),
+                                     "cudaFuncSetAttribute");
+        if (!r) return r;
+      }
   return {};
 }
 
@@ -43,7 +44,8 @@ static result launch(const void* function, int blocks, int threads, size_t smem,
 }
 
 result launch_kernels(const launch_plan& plan, const kernel_args& args, cudaStream_t stream) {
-  const kernel_entry partial = plan.wide ? wide_kernel(plan.granules) : narrow_kernel(plan.granules);
+  const kernel_entry partial = plan.wide ? wide_kernel(plan.granules, plan.partial_bf16)
+                                         : narrow_kernel(plan.granules, plan.partial_bf16);
   const kernel_entry reduce = reduce_entry(plan.reduce_tiles, plan.partial_bf16);
   if (partial.function == nullptr || reduce.function == nullptr)
     return {VERIFY_MLA_UNSUPPORTED, "no kernel was built for " + std::to_string(plan.granules) + " granules"};

@@ -8,8 +8,6 @@
 // least one of them grows from one partial to the next, so slots are unique and those of one request are consecutive.
 #pragma once
 
-#include <cstdint>
-
 #if defined(__CUDACC__)
 #define VERIFY_MLA_HD __host__ __device__ __forceinline__
 #else
@@ -25,18 +23,27 @@ VERIFY_MLA_HD int tiles_of(int prefix, int draft, int tile_tokens) {
 
 // Partitions really used: at least `min_tiles` tiles each (a partial costs as much traffic as many tokens), at most
 // `partitions`, and never more than there are tiles.
-VERIFY_MLA_HD int effective_partitions(int64_t tiles, int partitions, int min_tiles) {
+VERIFY_MLA_HD int effective_partitions(int tiles, int partitions, int min_tiles) {
   if (tiles <= 0) return 0;
-  const int64_t wanted = (tiles + min_tiles - 1) / min_tiles;
-  return static_cast<int>(wanted < partitions ? wanted : partitions);
+  const int wanted = tiles / min_tiles + (tiles % min_tiles != 0 ? 1 : 0);
+  return wanted < partitions ? wanted : partitions;
 }
 
-// First tile of partition p (and end of partition p - 1).
-VERIFY_MLA_HD int64_t partition_begin(int p, int64_t tiles, int effective) { return p * tiles / effective; }
+// First tile of partition p (and end of partition p - 1): floor(p * tiles / effective), by parts, because a 64-bit
+// division costs a block a tenth of a short context's time.
+VERIFY_MLA_HD int partition_begin(int p, int tiles, int effective) {
+  const int whole = tiles / effective;
+  const int rest = tiles - whole * effective;
+  return p * whole + p * rest / effective;
+}
 
-// The partition that holds tile t, 0 <= t < tiles: the largest p with partition_begin(p) <= t.
-VERIFY_MLA_HD int partition_of(int64_t t, int64_t tiles, int effective) {
-  return static_cast<int>(((t + 1) * effective - 1) / tiles);
+// The partition that holds tile t, 0 <= t < tiles: the largest p with partition_begin(p) <= t. Guessed, then exact.
+VERIFY_MLA_HD int partition_of(int t, int tiles, int effective) {
+  int p = static_cast<int>(static_cast<float>(t) * static_cast<float>(effective) / static_cast<float>(tiles));
+  p = p < effective ? p : effective - 1;
+  while (p + 1 < effective && partition_begin(p + 1, tiles, effective) <= t) ++p;
+  while (partition_begin(p, tiles, effective) > t) --p;
+  return p;
 }
 
 // Where the partial of (partition, request) lies.
@@ -48,7 +55,7 @@ struct slot_range {
 };
 
 // The partials of request b, whose tiles are [begin, end) on the line.
-VERIFY_MLA_HD slot_range balanced_slots(int b, int64_t begin, int64_t end, int64_t tiles, int effective) {
+VERIFY_MLA_HD slot_range balanced_slots(int b, int begin, int end, int tiles, int effective) {
   if (begin >= end) return {0, 0};
   const int p0 = partition_of(begin, tiles, effective);
   const int p1 = partition_of(end - 1, tiles, effective);
@@ -56,9 +63,9 @@ VERIFY_MLA_HD slot_range balanced_slots(int b, int64_t begin, int64_t end, int64
 }
 
 // The seed design: every request is cut into `splits` equal runs of tiles, whatever its length.
-VERIFY_MLA_HD int64_t fixed_split_begin(int split, int tiles_of_request, int splits) {
-  const int64_t chunk = (tiles_of_request + splits - 1) / splits;
-  const int64_t begin = chunk * split;
+VERIFY_MLA_HD int fixed_split_begin(int split, int tiles_of_request, int splits) {
+  const int chunk = (tiles_of_request + splits - 1) / splits;
+  const int begin = chunk * split;
   return begin < tiles_of_request ? begin : tiles_of_request;
 }
 

@@ -30,8 +30,9 @@ int choose_granules(int rows, int sm_count, bool wide) {
   return cost(9) < cost(8) ? 9 : 8;
 }
 
-// A partial of one row costs as much traffic as about four tokens; short contexts want more blocks all the same.
-int default_min_tiles(int granules, bool wide) { return (granules >= 8 ? 2 : 1) * (wide ? 1 : 2); }
+// One 32-token tile: short contexts want blocks more than they mind the traffic of another partial (measured for
+// contexts of 1k to 16k, docs/verify-kernel.md).
+int default_min_tiles(bool wide) { return wide ? 1 : 2; }
 
 const char* dtype_name(int dtype) {
   switch (dtype) {
@@ -114,7 +115,7 @@ result make_plan(const verify_mla_device& device, const verify_mla_params& p, la
   plan.tile_tokens = plan.wide ? 32 : 16;
   plan.groups = ceil_div(rows, 8 * plan.granules);
   plan.partitions = std::max(1, device.sm_count / plan.groups);
-  plan.min_tiles = p.min_tiles ? p.min_tiles : default_min_tiles(plan.granules, plan.wide);
+  plan.min_tiles = p.min_tiles ? p.min_tiles : default_min_tiles(plan.wide);
   if (p.variant == VERIFY_MLA_FIXED_SPLIT_16) plan.splits = FIXED_SPLIT_SMALL;
   if (p.variant == VERIFY_MLA_FIXED_SPLIT_64) plan.splits = FIXED_SPLIT_LARGE;
   if (p.variant == VERIFY_MLA_EAGER) plan.splits = std::max(1, splits_override);

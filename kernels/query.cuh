@@ -55,9 +55,9 @@ __device__ __forceinline__ void load_query(query_fragments<C>& fragments, const 
   }
 }
 
-// The ninth granule, rows 64..71 of the group, for all slices: to shared memory, pitch ROW_PITCH, by one half.
-__device__ __forceinline__ void load_extra_query(char* dst, const bf16_bits* q, int rows, int thread_of_half) {
-  for (int chunk = thread_of_half; chunk < 8 * (HEAD_DIM / 8); chunk += THREADS / 2) {
+// The ninth granule, rows 64..71 of the group, for all slices: to shared memory, pitch ROW_PITCH, by all math warps.
+__device__ __forceinline__ void load_extra_query(char* dst, const bf16_bits* q, int rows, int thread) {
+  for (int chunk = thread; chunk < 8 * (HEAD_DIM / 8); chunk += THREADS) {
     const int row = chunk / (HEAD_DIM / 8);
     const int column = chunk % (HEAD_DIM / 8) * 8;
     uint4 v = make_uint4(0, 0, 0, 0);
@@ -66,12 +66,12 @@ __device__ __forceinline__ void load_extra_query(char* dst, const bf16_bits* q, 
   }
 }
 
-// Which draft tokens the rows [begin, end) of the group see, one word per row, by the four warps of one half.
+// Which draft tokens each row of the group sees, one word per row, by all math warps.
 // mask: uint8 [draft, prefix + draft] of this request, or null. first_row: of the group within the request.
+template <class C>
 __device__ __forceinline__ void load_row_masks(uint64_t* words, const uint8_t* mask, int prefix, int draft,
-                                               int first_row, int begin, int end, const kernel_args& args, int warp,
-                                               int lane) {
-  for (int t = (first_row + begin) / args.heads + warp; t * args.heads < first_row + end; t += WARPS / 2) {
+                                               int first_row, const kernel_args& args, int warp, int lane) {
+  for (int t = first_row / args.heads + warp; t * args.heads < first_row + C::ROWS; t += WARPS) {
     uint64_t word = ~uint64_t{0};
     if (t >= draft) {
       word = 0; // rows that do not exist
@@ -83,8 +83,8 @@ __device__ __forceinline__ void load_row_masks(uint64_t* words, const uint8_t* m
     } else if (args.causal) {
       word >>= MAX_DRAFT - 1 - t;
     }
-    const int last = min((t + 1) * args.heads - first_row, end);
-    for (int row = max(t * args.heads - first_row, begin) + lane; row < last; row += 32) words[row] = word;
+    const int last = min((t + 1) * args.heads - first_row, C::ROWS);
+    for (int row = max(t * args.heads - first_row, 0) + lane; row < last; row += 32) words[row] = word;
   }
 }
 

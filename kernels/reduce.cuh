@@ -56,15 +56,18 @@ __device__ __forceinline__ void merge_weights(float* weights, float* sums, float
   }
 }
 
-template <bool BF16>
-__device__ __forceinline__ float4 load_partial(const void* partial, int64_t at) {
-  if constexpr (BF16) {
-    const uint2 v = static_cast<const uint2*>(partial)[at];
+// Four neighbouring elements of a partial, as they lie in memory.
+template <bool BF16> struct partial_vector;
+template <> struct partial_vector<false> {
+  float4 v;
+  __device__ __forceinline__ float4 get() const { return v; }
+};
+template <> struct partial_vector<true> {
+  uint2 v;
+  __device__ __forceinline__ float4 get() const {
     return make_float4(ptx::bf16_low(v.x), ptx::bf16_high(v.x), ptx::bf16_low(v.y), ptx::bf16_high(v.y));
-  } else {
-    return static_cast<const float4*>(partial)[at];
   }
-}
+};
 
 // MT: value tiles per block. tile_tokens, granules: of the configuration kernel A ran with.
 // Dynamic shared memory: 64 bytes per possible partial of a request.
@@ -100,70 +103,78 @@ __global__ void __launch_bounds__(REDUCE_THREADS)
       args.splits > 0 ? slot_range{request * args.splits, args.splits}
                       : balanced_slots(request, table.tile_begin[request], table.tile_begin[request + 1], tiles,
                                        effective_partitions(tiles, args.partitions, args.min_tiles));
-  ptx::wait_for_previous_kernel();
-  ptx::let_next_kernel_start();
-
-  float4 acc[MT] = {};
-  constexpr int AHEAD = MT == 1 ? 8 : 4; // partials in flight per warp
   const int64_t stride = int64_t{args.groups} * VALUE_TILES * granules * 32;
-  const int64_t base = int64_t{slots.first} * stride +
-                       (int64_t{group} * VALUE_TILES + first_tile) * granules * 32 + granule * 32 + lane;
-  float4 v[AHEAD][MT];
-  const auto load = [&](int s) {
+  const auto* from = static_cast<const partial_vector<BF16>*>(args.partial) + int64_t{slots.first} * stride +
+                     (int64_t{group} * VALUE_TILES + first_tile) * granules * 32 + granule * 32 + lane;
+  constexpr int AHEAD = MT > 1 ? 4 : BF16 ? 16 : 8; // partials in flight per warp
+
+  // The first round has nothing to merge and runs while kernel A does: it brings the instructions into the caches,
+  // which cost a cold block more than the merge itself.
+#pragma unroll 1
+  for (int round = 0; round < 2; ++round) {
+    const int count = round == 0 ? 0 : slots.count;
+    if (round == 1) {
+      ptx::wait_for_previous_kernel();
+      ptx::let_next_kernel_start();
+    }
+    float4 acc[MT] = {};
+    partial_vector<BF16> v[AHEAD][MT];
+    const auto load = [&](int s) {
 #pragma unroll
-    for (int a = 0; a < AHEAD; ++a)
+      for (int a = 0; a < AHEAD; ++a)
 #pragma unroll
-      for (int m = 0; m < MT; ++m)
-        if (s + a * REDUCE_WARPS < slots.count)
-          v[a][m] = load_partial<BF16>(args.partial, base + (s + a * REDUCE_WARPS) * stride + int64_t{m} * granules * 32);
-  };
-  load(warp); // on their way while the weights are worked out
-  merge_weights(weights, weights + 8 * slots.count, totals, maxima, exchange, args, slots.first, slots.count, group,
-                granules * 8, granule, thread);
-  __syncthreads();
-  for (int s = warp; s < slots.count; s += REDUCE_WARPS * AHEAD) {
-    if (s != warp) load(s);
+        for (int m = 0; m < MT; ++m)
+          if (s + a * REDUCE_WARPS < count)
+            v[a][m] = from[(s + a * REDUCE_WARPS) * stride + int64_t{m} * granules * 32];
+    };
+    load(warp); // on their way while the weights are worked out
+    merge_weights(weights, weights + 8 * count, totals, maxima, exchange, args, slots.first, count, group, granules * 8,
+                  granule, thread);
+    __syncthreads();
+    for (int s = warp; s < count; s += REDUCE_WARPS * AHEAD) {
+      if (s != warp) load(s);
 #pragma unroll
-    for (int a = 0; a < AHEAD; ++a) {
-      const int at = s + a * REDUCE_WARPS;
-      if (at >= slots.count) break;
-      const float2 w = *reinterpret_cast<const float2*>(weights + at * 8 + lane % 4 * 2);
+      for (int a = 0; a < AHEAD; ++a) {
+        const int at = s + a * REDUCE_WARPS;
+        if (at >= count) break;
+        const float2 w = *reinterpret_cast<const float2*>(weights + at * 8 + lane % 4 * 2);
 #pragma unroll
-      for (int m = 0; m < MT; ++m) {
-        // A partial without weight may never have been written: it must not even be multiplied.
-        acc[m].x += w.x > 0 ? w.x * v[a][m].x : 0.0f;
-        acc[m].y += w.y > 0 ? w.y * v[a][m].y : 0.0f;
-        acc[m].z += w.x > 0 ? w.x * v[a][m].z : 0.0f;
-        acc[m].w += w.y > 0 ? w.y * v[a][m].w : 0.0f;
+        for (int m = 0; m < MT; ++m) {
+          // A partial without weight may never have been written: it must not even be multiplied.
+          const float4 x = v[a][m].get();
+          acc[m].x += w.x > 0 ? w.x * x.x : 0.0f;
+          acc[m].y += w.y > 0 ? w.y * x.y : 0.0f;
+          acc[m].z += w.x > 0 ? w.x * x.z : 0.0f;
+          acc[m].w += w.y > 0 ? w.y * x.w : 0.0f;
+        }
       }
     }
-  }
 #pragma unroll
-  for (int m = 0; m < MT; ++m) sums[warp][m][lane] = acc[m];
-  __syncthreads();
+    for (int m = 0; m < MT; ++m) sums[warp][m][lane] = acc[m];
+    __syncthreads();
 
-  // Two neighbouring columns per thread.
-  for (int pair = thread; pair < MT * 64; pair += REDUCE_THREADS) {
-    const int m = pair / 64;
-    const int row = pair / 8 % 8;
-    const int column = pair % 8 * 2;
-    if (row >= rows) continue;
-    float value[2] = {0, 0};
+    const int64_t out_row = int64_t{table.qo_start[request]} * args.heads + first_row;
+    for (int pair = thread; pair < MT * 64; pair += REDUCE_THREADS) { // two neighbouring columns per thread
+      const int m = pair / 64;
+      const int row = pair / 8 % 8;
+      const int column = pair % 8 * 2;
+      float value[2] = {0, 0};
 #pragma unroll
-    for (int c = 0; c < 2; ++c) {
-      const int source = (column + c) % 8 * 4 + row / 2;
-      const int element = (column + c) / 8 * 2 + row % 2;
+      for (int c = 0; c < 2; ++c) {
+        const int source = (column + c) % 8 * 4 + row / 2;
+        const int element = (column + c) / 8 * 2 + row % 2;
 #pragma unroll
-      for (int w = 0; w < REDUCE_WARPS; ++w) value[c] += reinterpret_cast<const float*>(&sums[w][m][source])[element];
+        for (int w = 0; w < REDUCE_WARPS; ++w) value[c] += reinterpret_cast<const float*>(&sums[w][m][source])[element];
+      }
+      const float inverse = totals[row] > 0 ? 1.0f / totals[row] : 0.0f; // a row that sees nothing is 0, not NaN
+      if (round == 1 && row < rows)
+        *reinterpret_cast<uint32_t*>(args.out + (out_row + row) * VALUE_DIM + (first_tile + m) * 16 + column) =
+            ptx::pack_bf16(value[0] * inverse, value[1] * inverse);
     }
-    const float inverse = totals[row] > 0 ? 1.0f / totals[row] : 0.0f; // a row that sees nothing is 0, not NaN
-    const int64_t out_row = int64_t{table.qo_start[request]} * args.heads + first_row + row;
-    *reinterpret_cast<uint32_t*>(args.out + out_row * VALUE_DIM + (first_tile + m) * 16 + column) =
-        ptx::pack_bf16(value[0] * inverse, value[1] * inverse);
+    if (round == 1 && first_tile == 0 && args.lse != nullptr && thread < min(rows, 8))
+      args.lse[out_row + thread] =
+          totals[thread] > 0 ? (maxima[thread] + log2f(totals[thread])) / LOG2_E : -INFINITY;
   }
-  if (first_tile == 0 && args.lse != nullptr && thread < min(rows, 8))
-    args.lse[int64_t{table.qo_start[request]} * args.heads + first_row + thread] =
-        totals[thread] > 0 ? (maxima[thread] + log2f(totals[thread])) / LOG2_E : -INFINITY;
 }
 
 } // namespace verify_mla

@@ -24,11 +24,9 @@ struct tile_span {
   int total;  // prefix + draft
 };
 
-__device__ __forceinline__ float to_base2(float score, float scale, float cap) {
-  if (cap == 0) return score * (scale * LOG2_E);
-  // tanh by one exponential: the hardware tanh is not accurate enough once multiplied by the cap.
-  const float s = score * scale;
-  return LOG2_E * cap * (1.0f - __fdividef(2.0f, 1.0f + ptx::exp2_fast(2.0f * LOG2_E / cap * s)));
+// tanh by one exponential: the hardware tanh is not accurate enough once multiplied by the cap.
+__device__ __forceinline__ float soft_cap(float s, float cap) {
+  return cap * (1.0f - __fdividef(2.0f, 1.0f + ptx::exp2_fast(2.0f * LOG2_E / cap * s)));
 }
 
 __device__ __forceinline__ bool visible(int j, const tile_span& span, uint64_t draft_mask) {
@@ -42,8 +40,13 @@ template <int N, int LANES>
 __device__ __forceinline__ float update_row(row_state& kept, float (&s)[N], const tile_span& span, int first_token,
                                             const uint64_t& draft_mask, bool fresh, float scale, float cap) {
   row_state state = fresh ? make_float2(NO_MAXIMUM, 0.0f) : kept;
+  if (cap > 0) {
 #pragma unroll
-  for (int i = 0; i < N; ++i) s[i] = to_base2(s[i], scale, cap);
+    for (int i = 0; i < N; ++i) s[i] = soft_cap(s[i] * scale, cap) * LOG2_E;
+  } else {
+#pragma unroll
+    for (int i = 0; i < N; ++i) s[i] *= scale * LOG2_E;
+  }
   if (span.begin + first_token + N > span.prefix) {
     const uint64_t bits = draft_mask;
 #pragma unroll

@@ -40,7 +40,9 @@ template <class C> struct tile_loader {
   uint32_t smem;  // shared address of the dynamic shared memory
   int warp;       // among the fetching warps
   int lane;
+  int first, tiles;    // of the block, on the line of tiles
   tile_cursor cursor;
+  int next = C::STAGES; // without producers: the next tile of the block to fetch
 
   __device__ __forceinline__ uint32_t stage_address(int stage) const { return smem + stage * int(C::STAGE_BYTES); }
   // Completed by the bytes of a tile.
@@ -84,8 +86,8 @@ template <class C> struct tile_loader {
     issue(stage, slots);
   }
 
-  // The whole life of a producer warp: tiles [first, first + tiles).
-  __device__ __forceinline__ void produce(int first, int tiles) {
+  // The whole life of a producer warp.
+  __device__ __forceinline__ void produce() {
     int next = static_cast<int>(*slot_pointer(first));
     int stage = 0;
     int parity = 1; // of the phase before the first: passes at once
@@ -112,7 +114,7 @@ template <class C> struct tile_loader {
     ptx::copy_commit();
   }
   // The first STAGES tiles, and the slots of the one behind them.
-  __device__ __forceinline__ void fill(int first, int tiles) {
+  __device__ __forceinline__ void fill() {
     int slots[C::STAGES];
 #pragma unroll
     for (int s = 0; s < C::STAGES; ++s) slots[s] = s < tiles ? static_cast<int>(*slot_pointer(first + s)) : 0;
@@ -121,16 +123,16 @@ template <class C> struct tile_loader {
       if (s < tiles) issue_from_lanes(s, slots[s]);
     if (C::STAGES < tiles) prefetch_slots(first + C::STAGES);
   }
-  // Tile number `tile` of the block takes the stage that tile - STAGES left.
-  __device__ __forceinline__ void refill(int first, int tile, int tiles) {
-    if (tile >= tiles) return;
+  // Fetches the next tile, if tile `next - STAGES` is among the first `done` and therefore used up.
+  __device__ __forceinline__ void refill(int done) {
+    if (next >= tiles || next - C::STAGES >= done) return;
     ptx::copy_wait_all();
     __syncwarp();
-    static_assert(C::PRODUCERS || ROWS == 4);
-    const int4 v = ptx::load_shared_4(ring_address(first + tile));
+    static_assert(ROWS == 4, "without producers a warp fetches four rows");
+    const int4 v = ptx::load_shared_4(ring_address(first + next));
     const int slots[4] = {v.x, v.y, v.z, v.w};
-    issue(tile % C::STAGES, slots);
-    if (tile + 1 < tiles) prefetch_slots(first + tile + 1);
+    issue(next % C::STAGES, slots);
+    if (++next < tiles) prefetch_slots(first + next);
   }
 };
 

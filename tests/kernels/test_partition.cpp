@@ -8,6 +8,7 @@
 #include "partition.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <random>
 #include <set>
 #include <vector>
@@ -53,15 +54,16 @@ TEST_CASE("partitions really used") {
 TEST_CASE("every tile belongs to exactly one partition, and to the one partition_of says") {
   std::mt19937 random(1);
   for (int round = 0; round < 2000; ++round) {
-    const int64_t tiles = 1 + static_cast<int64_t>(random() % 3000);
+    const int tiles = 1 + static_cast<int>(random() % 3000);
     const int effective = effective_partitions(tiles, 1 + static_cast<int>(random() % 264), 1 + static_cast<int>(random() % 4));
+    for (int p = 0; p <= effective; ++p) REQUIRE(partition_begin(p, tiles, effective) == int64_t{p} * tiles / effective);
     REQUIRE(partition_begin(0, tiles, effective) == 0);
     REQUIRE(partition_begin(effective, tiles, effective) == tiles);
     for (int p = 0; p < effective; ++p) {
-      const int64_t begin = partition_begin(p, tiles, effective), end = partition_begin(p + 1, tiles, effective);
+      const int begin = partition_begin(p, tiles, effective), end = partition_begin(p + 1, tiles, effective);
       REQUIRE(begin < end);                                  // never an empty partition
       REQUIRE(end - begin <= (tiles + effective - 1) / effective); // balanced to one tile
-      for (int64_t t = begin; t < end; ++t) REQUIRE(partition_of(t, tiles, effective) == p);
+      for (int t = begin; t < end; ++t) REQUIRE(partition_of(t, tiles, effective) == p);
     }
   }
 }
@@ -76,8 +78,8 @@ TEST_CASE("slots of the partials are unique, consecutive per request and inside 
     std::vector<std::vector<int>> of_request(static_cast<size_t>(line.batch()));
     for (int p = 0; p < effective; ++p) // the walk of kernel A
       for (int b = 0; b < line.batch(); ++b) {
-        const int64_t from = std::max<int64_t>(partition_begin(p, line.tiles(), effective), line.begin[static_cast<size_t>(b)]);
-        const int64_t to = std::min<int64_t>(partition_begin(p + 1, line.tiles(), effective), line.begin[static_cast<size_t>(b) + 1]);
+        const int from = std::max(partition_begin(p, line.tiles(), effective), line.begin[static_cast<size_t>(b)]);
+        const int to = std::min(partition_begin(p + 1, line.tiles(), effective), line.begin[static_cast<size_t>(b) + 1]);
         if (from >= to) continue;
         const int slot = partial_slot(p, b);
         REQUIRE(slot < partitions + line.batch());
@@ -93,10 +95,11 @@ TEST_CASE("slots of the partials are unique, consecutive per request and inside 
   }
 }
 
-TEST_CASE("64-bit arithmetic of the partition") {
-  const int64_t tiles = int64_t{1} << 26; // 2^26 tiles times 188 partitions passes 2^31
+TEST_CASE("the partition of very many tiles") {
+  const int tiles = (1 << 26) + 5; // times 188 partitions passes 2^31
   for (int p = 0; p < 188; ++p) {
-    const int64_t begin = partition_begin(p, tiles, 188);
+    const int begin = partition_begin(p, tiles, 188);
+    REQUIRE(begin == int64_t{p} * tiles / 188);
     REQUIRE(partition_of(begin, tiles, 188) == p);
     if (p > 0) REQUIRE(partition_of(begin - 1, tiles, 188) == p - 1);
   }
