@@ -72,7 +72,7 @@ template <> struct partial_vector<true> {
 // MT: value tiles per block. tile_tokens, granules: of the configuration kernel A ran with.
 // Dynamic shared memory: 64 bytes per possible partial of a request.
 template <int MT, bool BF16>
-__global__ void __launch_bounds__(REDUCE_THREADS)
+__global__ void __launch_bounds__(REDUCE_THREADS, MT == 1 ? 3 : 2)
     reduce_kernel(const __grid_constant__ kernel_args args, int tile_tokens, int granules) {
   extern __shared__ __align__(16) float weights[]; // [partials][8], behind them their sums
   __shared__ int table_memory[5 * (MAX_BATCH + 1)];
