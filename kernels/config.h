@@ -102,7 +102,8 @@ template <int NT_, int TOK_, int STAGES_> struct tile_config {
 };
 
 // Two families from one source: the wide one where a block may have 227 KB, the narrow one where it may have 99 KB.
-template <int NT> using wide_config = tile_config<NT, 32, (NT <= 4 ? 5 : 4)>;
+// Four stages also where five would fit: measured 1 % faster with up to four granules.
+template <int NT> using wide_config = tile_config<NT, 32, 4>;
 template <int NT> using narrow_config = tile_config<NT, 16, 4>;
 
 static_assert(narrow_config<2>::SMEM_BYTES <= SMEM_SM120 && narrow_config<4>::SMEM_BYTES <= SMEM_SM120);

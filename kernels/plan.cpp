@@ -12,27 +12,26 @@ result invalid(const std::string& message) { return {VERIFY_MLA_INVALID, message
 
 int ceil_div(int a, int b) { return (a + b - 1) / b; }
 
-// Cost of a tile of 8 and of 9 granules, in units of the former; what decides when rows need several groups anyway.
-constexpr double COST_OF_NINE = 1.14;
+// Time of a 4-granule tile in units of an 8-granule one, from the measurements in docs/verify-kernel.md. Nine granules
+// can be asked for but are never chosen: they spill, and were measured slower than three groups of four.
+constexpr double COST_OF_FOUR = 0.66;
 
 int choose_granules(int rows, int sm_count, bool wide) {
   for (int g : {2, 4})
     if (rows <= 8 * g) return g;
   if (!wide) return 4;
   if (rows <= 64) return 8;
-  if (rows <= 72) return 9;
   // Blocks that share a KV run come in sets of `groups`; what does not fill a set idles.
   const auto cost = [&](int g) {
     const int groups = ceil_div(rows, 8 * g);
-    const double tile = g == 9 ? COST_OF_NINE : 1.0;
+    const double tile = g == 4 ? COST_OF_FOUR : 1.0;
     return groups > sm_count ? tile * ceil_div(groups, sm_count) : tile / (sm_count / groups);
   };
-  return cost(9) < cost(8) ? 9 : 8;
+  return cost(4) < cost(8) ? 4 : 8;
 }
 
-// One 32-token tile: short contexts want blocks more than they mind the traffic of another partial (measured for
-// contexts of 1k to 16k, docs/verify-kernel.md).
-int default_min_tiles(bool wide) { return wide ? 1 : 2; }
+// In 32-token tiles. Few rows: two, measured 9.5 against 13.6 us at 4k. Many rows: one, 10.8 against 12.6 us at 1k.
+int default_min_tiles(int granules, bool wide) { return (granules <= 4 ? 2 : 1) * (wide ? 1 : 2); }
 
 const char* dtype_name(int dtype) {
   switch (dtype) {
@@ -115,7 +114,7 @@ result make_plan(const verify_mla_device& device, const verify_mla_params& p, la
   plan.tile_tokens = plan.wide ? 32 : 16;
   plan.groups = ceil_div(rows, 8 * plan.granules);
   plan.partitions = std::max(1, device.sm_count / plan.groups);
-  plan.min_tiles = p.min_tiles ? p.min_tiles : default_min_tiles(plan.wide);
+  plan.min_tiles = p.min_tiles ? p.min_tiles : default_min_tiles(plan.granules, plan.wide);
   if (p.variant == VERIFY_MLA_FIXED_SPLIT_16) plan.splits = FIXED_SPLIT_SMALL;
   if (p.variant == VERIFY_MLA_FIXED_SPLIT_64) plan.splits = FIXED_SPLIT_LARGE;
   if (p.variant == VERIFY_MLA_EAGER) plan.splits = std::max(1, splits_override);

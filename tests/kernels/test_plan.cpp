@@ -150,8 +150,9 @@ TEST_CASE("row groups") {
   CHECK(plan_for(1, 8, H200).granules == 2);
   CHECK(plan_for(4, 8, H200).granules == 4);
   CHECK(plan_for(8, 8, H200).granules == 8);
-  CHECK(plan_for(9, 8, H200).granules == 9); // 72 rows: one group, no second tile
-  CHECK(plan_for(9, 8, H200).groups == 1);
+  CHECK(plan_for(9, 8, H200).granules == 4); // 72 rows: three groups of 32
+  CHECK(plan_for(9, 8, H200).groups == 3);
+  CHECK(plan_for(9, 64, H200).granules == 8);
   CHECK(plan_for(16, 8, H200).groups == 2);
   CHECK(plan_for(9, 8, RTX).granules == 4); // 99 KB blocks
   CHECK(plan_for(9, 8, RTX).groups == 3);
@@ -162,11 +163,11 @@ TEST_CASE("workspace") {
   fixture f;
   launch_plan plan;
   REQUIRE(make_plan(H200, f.p, plan));
-  // 132 partitions and 8 requests, 72 rows, 512 values in bf16 and two floats
-  CHECK(plan.workspace_bytes == int64_t{140} * 72 * (512 * 2 + 8));
+  // 44 partitions and 8 requests, three groups of 32 rows, 512 values in bf16 and two floats
+  CHECK(plan.workspace_bytes == int64_t{52} * 96 * (512 * 2 + 8));
   f.p.variant = VERIFY_MLA_FIXED_SPLIT_16;
   REQUIRE(make_plan(H200, f.p, plan));
-  CHECK(plan.workspace_bytes == int64_t{8 * 16} * 72 * (512 * 4 + 8));
+  CHECK(plan.workspace_bytes == int64_t{8 * 16} * 96 * (512 * 4 + 8));
   // The seed's 605 MB: 8 requests, 16 splits, 2304 rows, 512 + 1 floats (we keep two).
   f.p.draft_tokens = 36;
   f.p.heads = 64;
