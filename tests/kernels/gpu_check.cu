@@ -88,6 +88,8 @@ const way WAYS[] = {
     {"one partition", VERIFY_MLA_BALANCED, VERIFY_MLA_NO_PDL, 0, 1 << 28},
     {"fixed split 16", VERIFY_MLA_FIXED_SPLIT_16, 0, 0, 0},
     {"fixed split 64", VERIFY_MLA_FIXED_SPLIT_64, 0, 0, 0},
+    {"groups of 64 rows", VERIFY_MLA_BALANCED, 0, 8, 0},
+    {"groups of 72 rows", VERIFY_MLA_BALANCED, 0, 9, 0},
 };
 
 verify_mla_params prepared(device_problem& problem, const way& w) {
