@@ -26,8 +26,8 @@ static_assert(K_SLICES * K_STEPS * 16 == HEAD_DIM, "slices must cover the head d
 inline constexpr int VALUES_PER_WARP = VALUE_DIM / WARPS; // value columns one warp accumulates
 inline constexpr int M_TILES = VALUES_PER_WARP / 16;
 
-inline constexpr int MAX_BATCH = 64;  // requests per launch: the request table lives in shared memory
-inline constexpr int MAX_DRAFT = 64;  // draft tokens per request: one 64-bit word of mask per draft row
+inline constexpr int MAX_BATCH = 64; // requests per launch: the request table lives in shared memory
+inline constexpr int MAX_DRAFT = 64; // draft tokens per request: one 64-bit word of mask per draft row
 
 // One warp stages eight query rows of its slice here while it turns them into fragments (pitch 304 B, conflict-free).
 inline constexpr int Q_STAGE_PITCH = K_STEPS * 32 + 16;
@@ -43,7 +43,8 @@ inline constexpr int SMEM_SM120 = 101376;
 
 // NT: query rows in units of 8 (the n of mma.m16n8k16; tokens and value columns are the m side).
 // TOK: pool rows per tile. STAGES: tiles in flight or in use.
-template <int NT_, int TOK_, int STAGES_> struct tile_config {
+template <int NT_, int TOK_, int STAGES_>
+struct tile_config {
   static constexpr int NT = NT_;
   static constexpr int TOK = TOK_;
   static constexpr int STAGES = STAGES_;
@@ -77,8 +78,8 @@ template <int NT_, int TOK_, int STAGES_> struct tile_config {
   static constexpr size_t S_BYTES = size_t{K_SLICES} * HALF_ROWS * S_PITCH * 4; // of one half
   static constexpr size_t Q_STAGES_BYTES = size_t{K_SLICES} * Q_STAGE_BYTES;
   static constexpr size_t SCRATCH_BYTES = S_BYTES > Q_STAGES_BYTES ? S_BYTES : Q_STAGES_BYTES; // of one half
-  static constexpr size_t S_EXTRA_BYTES = EXTRA ? size_t{K_SLICES} * 8 * S_PITCH * 4 : 0; // two of them
-  static constexpr size_t P_BYTES = size_t{ROWS} * P_PITCH * 2;                            // two of them
+  static constexpr size_t S_EXTRA_BYTES = EXTRA ? size_t{K_SLICES} * 8 * S_PITCH * 4 : 0;      // two of them
+  static constexpr size_t P_BYTES = size_t{ROWS} * P_PITCH * 2;                                // two of them
   static constexpr size_t QX_BYTES = EXTRA ? size_t{8} * ROW_PITCH : 0;
 
   static constexpr size_t SCRATCH_OFFSET = STAGES * STAGE_BYTES;
@@ -103,8 +104,10 @@ template <int NT_, int TOK_, int STAGES_> struct tile_config {
 
 // Two families from one source: the wide one where a block may have 227 KB, the narrow one where it may have 99 KB.
 // Four stages also where five would fit: measured 1 % faster with up to four granules.
-template <int NT> using wide_config = tile_config<NT, 32, 4>;
-template <int NT> using narrow_config = tile_config<NT, 16, 4>;
+template <int NT>
+using wide_config = tile_config<NT, 32, 4>;
+template <int NT>
+using narrow_config = tile_config<NT, 16, 4>;
 
 static_assert(narrow_config<2>::SMEM_BYTES <= SMEM_SM120 && narrow_config<4>::SMEM_BYTES <= SMEM_SM120);
 

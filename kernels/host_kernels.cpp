@@ -36,8 +36,7 @@ struct request_view {
         first_token(args.qo_indptr[request]) {}
 
   const bf16_bits* key(int j) const {
-    const int64_t slot =
-        j < prefix ? a.kv_indices[a.kv_indptr[b] + j] : a.out_cache_loc[first_token + (j - prefix)];
+    const int64_t slot = j < prefix ? a.kv_indices[a.kv_indptr[b] + j] : a.out_cache_loc[first_token + (j - prefix)];
     return a.kv + slot * HEAD_DIM;
   }
   bool visible(int t, int j) const {
@@ -114,8 +113,7 @@ void verify_mla_host_partial(unsigned grid_x, unsigned, const kernel_args& a, in
       const auto b = static_cast<size_t>(unit / a.splits);
       const int tiles = line[b + 1] - line[b];
       const int split = unit % a.splits;
-      partial_request(a, static_cast<int>(b), group, granules,
-                      fixed_split_begin(split, tiles, a.splits) * tile_tokens,
+      partial_request(a, static_cast<int>(b), group, granules, fixed_split_begin(split, tiles, a.splits) * tile_tokens,
                       fixed_split_begin(split + 1, tiles, a.splits) * tile_tokens, unit);
       continue;
     }
@@ -137,7 +135,8 @@ void verify_mla_host_partial(unsigned grid_x, unsigned, const kernel_args& a, in
 namespace {
 
 // One output row of one block of kernel B: columns [first, first + count).
-void reduce_row(const request_view& r, const slot_range& slots, int group, int row, int granules, int first, int count) {
+void reduce_row(const request_view& r, const slot_range& slots, int group, int row, int granules, int first,
+                int count) {
   const kernel_args& a = r.a;
   const auto unit_of = [&](int s) { return int64_t{slots.first + s} * a.groups + group; };
   const auto ml_of = [&](int s) { return a.partial_ml + (unit_of(s) * granules * 8 + row) * 2; };
@@ -162,8 +161,7 @@ void reduce_row(const request_view& r, const slot_range& slots, int group, int r
   for (int c = 0; c < count; ++c)
     a.out[out_row * VALUE_DIM + first + c] = float_to_bf16(sum > 0 ? o[static_cast<size_t>(c)] / sum : 0.0f);
   if (first == 0 && a.lse != nullptr)
-    a.lse[out_row] =
-        sum > 0 ? (top + std::log2(sum)) * 0.6931471805599453f : -std::numeric_limits<float>::infinity();
+    a.lse[out_row] = sum > 0 ? (top + std::log2(sum)) * 0.6931471805599453f : -std::numeric_limits<float>::infinity();
 }
 
 } // namespace
@@ -181,10 +179,10 @@ void verify_mla_host_reduce(unsigned grid_x, unsigned, const kernel_args& a, int
     const int group = unit % a.groups;
     const auto b = static_cast<size_t>(unit / a.groups);
     const request_view r(a, static_cast<int>(b));
-    const slot_range slots =
-        a.splits > 0 ? slot_range{static_cast<int>(b) * a.splits, a.splits}
-                     : balanced_slots(static_cast<int>(b), line[b], line[b + 1], line.back(),
-                                      effective_partitions(line.back(), a.partitions, a.min_tiles));
+    const slot_range slots = a.splits > 0
+                                 ? slot_range{static_cast<int>(b) * a.splits, a.splits}
+                                 : balanced_slots(static_cast<int>(b), line[b], line[b + 1], line.back(),
+                                                  effective_partitions(line.back(), a.partitions, a.min_tiles));
     for (int row = granule * 8; row < granule * 8 + 8; ++row)
       if (group * granules * 8 + row < r.draft * a.heads)
         reduce_row(r, slots, group, row, granules, first_column, value_tiles * 16);

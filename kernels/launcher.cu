@@ -44,16 +44,16 @@ static result launch(const void* function, int blocks, int threads, size_t smem,
 }
 
 result launch_kernels(const launch_plan& plan, const kernel_args& args, cudaStream_t stream) {
-  const kernel_entry partial = plan.wide ? wide_kernel(plan.granules, plan.partial_bf16)
-                                         : narrow_kernel(plan.granules, plan.partial_bf16);
+  const kernel_entry partial =
+      plan.wide ? wide_kernel(plan.granules, plan.partial_bf16) : narrow_kernel(plan.granules, plan.partial_bf16);
   const kernel_entry reduce = reduce_entry(plan.reduce_tiles, plan.partial_bf16);
   if (partial.function == nullptr || reduce.function == nullptr)
     return {VERIFY_MLA_UNSUPPORTED, "no kernel was built for " + std::to_string(plan.granules) + " granules"};
 
   kernel_args a = args;
   void* partial_parameters[] = {&a};
-  const result first = launch(partial.function, plan.partial_blocks, partial.threads, partial.smem_bytes, stream, plan.pdl,
-                              partial_parameters, "launch of the partial kernel");
+  const result first = launch(partial.function, plan.partial_blocks, partial.threads, partial.smem_bytes, stream,
+                              plan.pdl, partial_parameters, "launch of the partial kernel");
   if (!first) return first;
   int tile_tokens = plan.tile_tokens;
   int granules = plan.granules;
@@ -142,6 +142,8 @@ extern "C" int verify_mla_launch(const verify_mla_device* device, const verify_m
     return report(launch_eager(*device, *params), error, error_bytes);
   launch_plan plan;
   result r = check(device, params, plan);
-  if (r) r = launch_kernels(plan, make_args(*params, plan, params->workspace.data), static_cast<cudaStream_t>(params->stream));
+  if (r)
+    r = launch_kernels(plan, make_args(*params, plan, params->workspace.data),
+                       static_cast<cudaStream_t>(params->stream));
   return report(r, error, error_bytes);
 }

@@ -36,7 +36,8 @@ __device__ __forceinline__ work_range find_work(const kernel_args& args, const r
     const int first = table.tile_begin[b];
     const int tiles = table.tile_begin[b + 1] - first;
     const int split = unit % args.splits;
-    return {first + fixed_split_begin(split, tiles, args.splits), first + fixed_split_begin(split + 1, tiles, args.splits)};
+    return {first + fixed_split_begin(split, tiles, args.splits),
+            first + fixed_split_begin(split + 1, tiles, args.splits)};
   }
   const int tiles = table.tile_begin[args.batch];
   const int effective = effective_partitions(tiles, args.partitions, args.min_tiles);
@@ -52,14 +53,14 @@ template <class C>
 __device__ __forceinline__ void score_tile(const query_fragments<C>& query, uint32_t stage, uint32_t extra_query,
                                            float* scores, float* extra_scores, int slice, int half, int lane) {
   const int at = lane % 4 * 2 * C::S_PITCH + lane / 4;
-  const auto store = [](float* s, const float (&v)[4]) {
+  const auto store = [](float* s, const float(&v)[4]) {
     s[0] = v[0];
     s[C::S_PITCH] = v[1];
     s[8] = v[2];
     s[C::S_PITCH + 8] = v[3];
   };
   constexpr int CHAINS = C::QK_N == 1 ? 3 : C::QK_N == 2 ? 2 : 1; // enough independent sums to hide the mma latency
-  constexpr int AHEAD = C::EXTRA ? 1 : 2; // with nine granules no register is left
+  constexpr int AHEAD = C::EXTRA ? 1 : 2;                         // with nine granules no register is left
   constexpr int STEPS = C::QK_M * K_STEPS;
   const uint32_t keys = stage + lane % 16 * ROW_PITCH + slice * K_STEPS * 32 + lane / 16 * 16;
   const uint32_t extra = extra_query + lane % 8 * ROW_PITCH + slice * K_STEPS * 32 + lane / 8 % 2 * 16;
@@ -100,9 +101,11 @@ __device__ __forceinline__ void score_tile(const query_fragments<C>& query, uint
 }
 
 // acc: this warp's 64 value columns of all rows.
-template <class C> using accumulators = float[M_TILES][C::NT][4];
+template <class C>
+using accumulators = float[M_TILES][C::NT][4];
 
-template <class C> __device__ __forceinline__ void rescale(accumulators<C>& acc, const float* factors, int lane) {
+template <class C>
+__device__ __forceinline__ void rescale(accumulators<C>& acc, const float* factors, int lane) {
 #pragma unroll
   for (int n = 0; n < C::NT; ++n) {
     const float2 f = *reinterpret_cast<const float2*>(factors + n * 8 + lane % 4 * 2);
@@ -120,14 +123,15 @@ template <class C> __device__ __forceinline__ void rescale(accumulators<C>& acc,
 // fragments of the next 16 tokens as soon as the last unit of these has used its own.
 template <class C>
 __device__ __forceinline__ void add_values(accumulators<C>& acc, uint32_t stage, uint32_t p, int warp, int lane) {
-  const uint32_t values = stage + (lane / 16 * 8 + lane % 8) * ROW_PITCH + warp * VALUES_PER_WARP * 2 + lane / 8 % 2 * 16;
+  const uint32_t values =
+      stage + (lane / 16 * 8 + lane % 8) * ROW_PITCH + warp * VALUES_PER_WARP * 2 + lane / 8 % 2 * 16;
   const uint32_t pairs = p + ((lane / 16 * 8 + lane % 8) * C::P_PITCH + lane / 8 % 2 * 8) * 2;
   const uint32_t single = p + (lane % 8 * C::P_PITCH + lane / 8 % 2 * 8) * 2;
   constexpr int UNITS = (C::NT + 1) / 2;
   constexpr int STEPS = C::TOK / 16;
   uint32_t a[M_TILES][4];
   uint32_t b[2][4];
-  const auto load_b = [&](uint32_t (&to)[4], int k, int unit) {
+  const auto load_b = [&](uint32_t(&to)[4], int k, int unit) {
     if (unit * 2 + 1 < C::NT)
       ptx::ldmatrix_x4(to, pairs + (unit * 16 * C::P_PITCH + k * 16) * 2);
     else
@@ -170,7 +174,8 @@ __device__ __forceinline__ void flush_values(const accumulators<C>& acc, const k
 }
 
 // Pieces of the dynamic shared memory.
-template <class C> struct block_memory {
+template <class C>
+struct block_memory {
   char* base;
   __device__ __forceinline__ float* scores(int half) const {
     return reinterpret_cast<float*>(base + C::SCRATCH_OFFSET + half * C::SCRATCH_BYTES);
@@ -191,12 +196,13 @@ template <class C> struct block_memory {
 inline constexpr int MATH_BARRIER = 1; // the named barrier of the math warps
 
 // What a math warp is and works on.
-template <class C, bool BF16> struct math_warp {
+template <class C, bool BF16>
+struct math_warp {
   const kernel_args& args;
   const request_table& table;
   const block_memory<C>& memory;
   tile_loader<C>& loader;
-  int unit;  // balanced: partition; fixed: request * splits + split
+  int unit; // balanced: partition; fixed: request * splits + split
   int group, warp, lane, thread, slice, half;
   int stage = 0, parity = 0; // of the next tile to score
   int value_stage = 0;
@@ -273,7 +279,8 @@ template <class C, bool BF16> struct math_warp {
   }
 };
 
-template <class C, bool BF16> __device__ __forceinline__ void run_partial(const kernel_args& args) {
+template <class C, bool BF16>
+__device__ __forceinline__ void run_partial(const kernel_args& args) {
   extern __shared__ __align__(128) char smem[];
   const request_table table(smem + C::TABLE_OFFSET);
   const block_memory<C> memory{smem};
@@ -283,8 +290,14 @@ template <class C, bool BF16> __device__ __forceinline__ void run_partial(const 
   const int group = blockIdx.x % args.groups;
   const int unit = blockIdx.x / args.groups;
 
-  tile_loader<C> loader{args, table, static_cast<uint32_t>(uniform(static_cast<int>(ptx::smem_address(smem)))),
-                        C::PRODUCERS ? warp - WARPS : warp, lane, 0, 0, {}};
+  tile_loader<C> loader{args,
+                        table,
+                        static_cast<uint32_t>(uniform(static_cast<int>(ptx::smem_address(smem)))),
+                        C::PRODUCERS ? warp - WARPS : warp,
+                        lane,
+                        0,
+                        0,
+                        {}};
   loader.init(thread);
   ptx::wait_for_previous_kernel();
   ptx::let_next_kernel_start();
@@ -305,7 +318,8 @@ template <class C, bool BF16> __device__ __forceinline__ void run_partial(const 
   } else {
     loader.fill();
   }
-  math_warp<C, BF16> math{args, table, memory, loader, unit, group, warp, lane, thread, warp % K_SLICES, warp / K_SLICES};
+  math_warp<C, BF16> math{args, table, memory, loader,          unit,           group,
+                          warp, lane,  thread, warp % K_SLICES, warp / K_SLICES};
   tile_cursor at;
   for (int from = 0; from < loader.tiles;) {
     at.move_to(loader.first + from, table);
@@ -318,7 +332,8 @@ template <class C, bool BF16> __device__ __forceinline__ void run_partial(const 
 template <class C, bool BF16>
 __global__ void __launch_bounds__(C::BLOCK, 1) partial_kernel(const __grid_constant__ kernel_args args) {
 #if __CUDA_ARCH__ >= 1200
-  if constexpr (C::SMEM_BYTES > SMEM_SM120) return; // never launched there: make_plan picks narrow tiles
+  if constexpr (C::SMEM_BYTES > SMEM_SM120)
+    return; // never launched there: make_plan picks narrow tiles
   else
 #endif
     run_partial<C, BF16>(args);

@@ -1,8 +1,8 @@
 // The split of a batch over a fixed grid, as pure integer arithmetic shared by both kernels, the host and the tests.
 //
-// Request b has prefix + draft tokens, cut into tiles of `tile_tokens`. All tiles of the batch form one line of U tiles;
-// partition p of P takes [p*U/P, (p+1)*U/P) of it and may cross request borders. Nothing here depends on a value that
-// only the host knows, so a captured launch stays right when lengths change.
+// Request b has prefix + draft tokens, cut into tiles of `tile_tokens`. All tiles of the batch form one line of U
+// tiles; partition p of P takes [p*U/P, (p+1)*U/P) of it and may cross request borders. Nothing here depends on a value
+// that only the host knows, so a captured launch stays right when lengths change.
 //
 // A partition writes one partial result per request it touches, at slot p + b. Both only grow along the line and at
 // least one of them grows from one partial to the next, so slots are unique and those of one request are consecutive.

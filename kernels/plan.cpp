@@ -35,14 +35,22 @@ int default_min_tiles(int granules, bool wide) { return (granules <= 4 ? 2 : 1) 
 
 const char* dtype_name(int dtype) {
   switch (dtype) {
-  case VERIFY_MLA_NONE: return "none";
-  case VERIFY_MLA_BF16: return "bf16";
-  case VERIFY_MLA_F32: return "f32";
-  case VERIFY_MLA_I32: return "i32";
-  case VERIFY_MLA_I64: return "i64";
-  case VERIFY_MLA_U8: return "u8";
-  case VERIFY_MLA_FP8_E4M3: return "fp8_e4m3";
-  default: return "unknown";
+  case VERIFY_MLA_NONE:
+    return "none";
+  case VERIFY_MLA_BF16:
+    return "bf16";
+  case VERIFY_MLA_F32:
+    return "f32";
+  case VERIFY_MLA_I32:
+    return "i32";
+  case VERIFY_MLA_I64:
+    return "i64";
+  case VERIFY_MLA_U8:
+    return "u8";
+  case VERIFY_MLA_FP8_E4M3:
+    return "fp8_e4m3";
+  default:
+    return "unknown";
   }
 }
 
@@ -160,12 +168,13 @@ result check_buffers(const verify_mla_params& p, const launch_plan& plan) {
   if (p.variant == VERIFY_MLA_EAGER) return {};
 
   if (p.workspace.data == nullptr) return invalid("workspace is missing");
-  if (reinterpret_cast<uintptr_t>(p.workspace.data) % 256 != 0) return invalid("workspace must be aligned to 256 bytes");
-  const int64_t element = p.workspace.dtype == VERIFY_MLA_U8                                            ? 1
-                          : p.workspace.dtype == VERIFY_MLA_BF16                                        ? 2
+  if (reinterpret_cast<uintptr_t>(p.workspace.data) % 256 != 0)
+    return invalid("workspace must be aligned to 256 bytes");
+  const int64_t element = p.workspace.dtype == VERIFY_MLA_U8                                           ? 1
+                          : p.workspace.dtype == VERIFY_MLA_BF16                                       ? 2
                           : p.workspace.dtype == VERIFY_MLA_F32 || p.workspace.dtype == VERIFY_MLA_I32 ? 4
-                          : p.workspace.dtype == VERIFY_MLA_I64                                         ? 8
-                                                                                                        : 0;
+                          : p.workspace.dtype == VERIFY_MLA_I64                                        ? 8
+                                                                                                       : 0;
   if (element == 0) return invalid("workspace has no known dtype");
   if (p.workspace.elements * element < plan.workspace_bytes)
     return {VERIFY_MLA_WORKSPACE, "workspace needs " + std::to_string(plan.workspace_bytes) + " bytes, got " +

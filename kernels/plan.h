@@ -19,21 +19,21 @@ struct result {
 
 // Everything about a launch that does not depend on device data.
 struct launch_plan {
-  bool wide = false;       // 32-token tiles (227 KB blocks) instead of 16-token tiles (99 KB)
+  bool wide = false; // 32-token tiles (227 KB blocks) instead of 16-token tiles (99 KB)
   bool partial_bf16 = false;
   bool pdl = true;
-  int granules = 0;        // 8-row granules of a group
+  int granules = 0; // 8-row granules of a group
   int tile_tokens = 0;
-  int groups = 0;          // row groups of a request
-  int partitions = 0;      // balanced
-  int splits = 0;          // fixed; 0: balanced
+  int groups = 0;     // row groups of a request
+  int partitions = 0; // balanced
+  int splits = 0;     // fixed; 0: balanced
   int min_tiles = 0;
-  int slots = 0;           // partial results the workspace holds
-  int partial_blocks = 0;  // grid of kernel A
-  int reduce_tiles = 0;    // value tiles per block of kernel B: 1 or 4
-  int reduce_blocks = 0;   // grid of kernel B
-  size_t reduce_smem = 0;  // bytes
-  int64_t ml_offset = 0;   // bytes into the workspace
+  int slots = 0;          // partial results the workspace holds
+  int partial_blocks = 0; // grid of kernel A
+  int reduce_tiles = 0;   // value tiles per block of kernel B: 1 or 4
+  int reduce_blocks = 0;  // grid of kernel B
+  size_t reduce_smem = 0; // bytes
+  int64_t ml_offset = 0;  // bytes into the workspace
   int64_t workspace_bytes = 0;
 };
 

@@ -127,6 +127,8 @@ __device__ __forceinline__ float bf16_high(uint32_t pair) { return __uint_as_flo
 
 // Programmatic dependent launch: no-ops in a kernel launched without the attribute.
 __device__ __forceinline__ void wait_for_previous_kernel() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
-__device__ __forceinline__ void let_next_kernel_start() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
+__device__ __forceinline__ void let_next_kernel_start() {
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+}
 
 } // namespace verify_mla::ptx

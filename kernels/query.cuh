@@ -8,7 +8,8 @@
 namespace verify_mla {
 
 // A row granule of one slice: [step][register], the B operand (row = n, dimension = k).
-template <class C> using query_fragments = uint32_t[C::QK_N][K_STEPS][2];
+template <class C>
+using query_fragments = uint32_t[C::QK_N][K_STEPS][2];
 
 // q: bf16 [rows, 576], first row of the group. Each warp turns its own granules, slice by slice, through a private
 // piece of the scratch area; rows past `rows` are zero.
@@ -37,7 +38,8 @@ __device__ __forceinline__ void load_query(query_fragments<C>& fragments, const 
     for (int i = 0; i < LOADS; ++i) {
       const int chunk = i * 32 + lane;
       if (chunk < CHUNKS)
-        *reinterpret_cast<uint4*>(stage + chunk / (K_STEPS * 2) * Q_STAGE_PITCH + chunk % (K_STEPS * 2) * 16) = loaded[n][i];
+        *reinterpret_cast<uint4*>(stage + chunk / (K_STEPS * 2) * Q_STAGE_PITCH + chunk % (K_STEPS * 2) * 16) =
+            loaded[n][i];
     }
     __syncwarp();
     const uint32_t address = stage_address + lane % 8 * Q_STAGE_PITCH + lane / 8 * 16;

@@ -16,9 +16,9 @@ inline constexpr int REDUCE_WARPS = REDUCE_THREADS / 32;
 // Weights of the partials of eight rows: weights[s][row] = 2^(m_s - M), 0 where a partial holds nothing.
 // totals[row] = sum of the merged softmax; maxima[row] = M.
 // sums: scratch, [count][8].
-__device__ __forceinline__ void merge_weights(float* weights, float* sums, float* totals, float* maxima, float (*exchange)[8],
-                                              const kernel_args& args, int first_slot, int count, int group,
-                                              int group_rows, int granule, int thread) {
+__device__ __forceinline__ void merge_weights(float* weights, float* sums, float* totals, float* maxima,
+                                              float (*exchange)[8], const kernel_args& args, int first_slot, int count,
+                                              int group, int group_rows, int granule, int thread) {
   const int row = thread % 8;
   const int warp = thread / 32;
   const float2* ml = reinterpret_cast<const float2*>(args.partial_ml) +
@@ -57,12 +57,15 @@ __device__ __forceinline__ void merge_weights(float* weights, float* sums, float
 }
 
 // Four neighbouring elements of a partial, as they lie in memory.
-template <bool BF16> struct partial_vector;
-template <> struct partial_vector<false> {
+template <bool BF16>
+struct partial_vector;
+template <>
+struct partial_vector<false> {
   float4 v;
   __device__ __forceinline__ float4 get() const { return v; }
 };
-template <> struct partial_vector<true> {
+template <>
+struct partial_vector<true> {
   uint2 v;
   __device__ __forceinline__ float4 get() const {
     return make_float4(ptx::bf16_low(v.x), ptx::bf16_high(v.x), ptx::bf16_low(v.y), ptx::bf16_high(v.y));
@@ -99,10 +102,10 @@ __global__ void __launch_bounds__(REDUCE_THREADS, MT == 1 ? 3 : 2)
   if (rows <= 0) return;
 
   const int tiles = table.tile_begin[args.batch];
-  const slot_range slots =
-      args.splits > 0 ? slot_range{request * args.splits, args.splits}
-                      : balanced_slots(request, table.tile_begin[request], table.tile_begin[request + 1], tiles,
-                                       effective_partitions(tiles, args.partitions, args.min_tiles));
+  const slot_range slots = args.splits > 0
+                               ? slot_range{request * args.splits, args.splits}
+                               : balanced_slots(request, table.tile_begin[request], table.tile_begin[request + 1],
+                                                tiles, effective_partitions(tiles, args.partitions, args.min_tiles));
   const int64_t stride = int64_t{args.groups} * VALUE_TILES * granules * 32;
   const auto* from = static_cast<const partial_vector<BF16>*>(args.partial) + int64_t{slots.first} * stride +
                      (int64_t{group} * VALUE_TILES + first_tile) * granules * 32 + granule * 32 + lane;
@@ -172,8 +175,7 @@ __global__ void __launch_bounds__(REDUCE_THREADS, MT == 1 ? 3 : 2)
             ptx::pack_bf16(value[0] * inverse, value[1] * inverse);
     }
     if (round == 1 && first_tile == 0 && args.lse != nullptr && thread < min(rows, 8))
-      args.lse[out_row + thread] =
-          totals[thread] > 0 ? (maxima[thread] + log2f(totals[thread])) / LOG2_E : -INFINITY;
+      args.lse[out_row + thread] = totals[thread] > 0 ? (maxima[thread] + log2f(totals[thread])) / LOG2_E : -INFINITY;
   }
 }
 

@@ -9,7 +9,10 @@
 namespace verify_mla {
 namespace {
 
-template <class T> const T* as(const verify_mla_buffer& b) { return static_cast<const T*>(b.data); }
+template <class T>
+const T* as(const verify_mla_buffer& b) {
+  return static_cast<const T*>(b.data);
+}
 
 bool visible(const verify_mla_params& p, int64_t b, int64_t t, int64_t j, int64_t prefix, int64_t draft) {
   if (j < prefix) return true;

@@ -75,7 +75,8 @@ __device__ __forceinline__ float update_row(row_state& kept, float (&s)[N], cons
 }
 
 // N neighbouring floats of every slice, added in slice order. SLICE: floats from one slice to the next.
-template <int N, int SLICE> __device__ __forceinline__ void sum_slices(float (&s)[N], const float* scores) {
+template <int N, int SLICE>
+__device__ __forceinline__ void sum_slices(float (&s)[N], const float* scores) {
 #pragma unroll
   for (int slice = 0; slice < K_SLICES; ++slice) {
     float v[N];
@@ -93,7 +94,8 @@ template <int N, int SLICE> __device__ __forceinline__ void sum_slices(float (&s
   }
 }
 
-template <int N> __device__ __forceinline__ void store_probabilities(bf16_bits* p, const float (&s)[N]) {
+template <int N>
+__device__ __forceinline__ void store_probabilities(bf16_bits* p, const float (&s)[N]) {
   if constexpr (N == 1) {
     *p = static_cast<bf16_bits>(ptx::pack_bf16(s[0], 0.0f));
   } else {
@@ -108,12 +110,13 @@ template <int N> __device__ __forceinline__ void store_probabilities(bf16_bits* 
 
 // What one half of the math warps needs to turn the scores of a tile into probabilities. Every thread has part of one
 // base row; with a ninth granule the second half also has rows 64..71, sixteen lanes each.
-template <class C> struct softmax_buffers {
-  const float* scores;     // fp32 [4, HALF_ROWS, S_PITCH], this half's
-  const float* extra;      // fp32 [4, 8, S_PITCH]
-  bf16_bits* p;            // bf16 [ROWS, P_PITCH]
-  float* factors;          // fp32 [ROWS]
-  row_state* states;       // [THREADS], then [THREADS / 2] for the extra rows
+template <class C>
+struct softmax_buffers {
+  const float* scores;      // fp32 [4, HALF_ROWS, S_PITCH], this half's
+  const float* extra;       // fp32 [4, 8, S_PITCH]
+  bf16_bits* p;             // bf16 [ROWS, P_PITCH]
+  float* factors;           // fp32 [ROWS]
+  row_state* states;        // [THREADS], then [THREADS / 2] for the extra rows
   const uint64_t* row_mask; // [ROWS]
 };
 
@@ -148,7 +151,8 @@ __device__ __forceinline__ bool update_rows(const softmax_buffers<C>& b, const t
   return grew;
 }
 
-template <int LANES> __device__ __forceinline__ void flush_row(const row_state& state, float* ml, int row, int lane) {
+template <int LANES>
+__device__ __forceinline__ void flush_row(const row_state& state, float* ml, int row, int lane) {
   float sum = state.y;
 #pragma unroll
   for (int offset = LANES / 2; offset > 0; offset /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, offset);
@@ -156,7 +160,8 @@ template <int LANES> __device__ __forceinline__ void flush_row(const row_state& 
 }
 
 // ml: fp32 [ROWS, 2] of this slot and group.
-template <class C> __device__ __forceinline__ void flush_rows(const row_state* states, float* ml, int thread) {
+template <class C>
+__device__ __forceinline__ void flush_rows(const row_state* states, float* ml, int thread) {
   constexpr int LANES = C::LANES_PER_ROW;
   flush_row<LANES>(states[thread], ml, thread / LANES, thread % LANES);
   if constexpr (C::EXTRA)

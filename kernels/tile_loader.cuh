@@ -32,15 +32,16 @@ struct tile_cursor {
   }
 };
 
-template <class C> struct tile_loader {
+template <class C>
+struct tile_loader {
   static constexpr int ROWS = C::FETCH_ROWS;
 
   const kernel_args& args;
   const request_table& table;
-  uint32_t smem;  // shared address of the dynamic shared memory
-  int warp;       // among the fetching warps
+  uint32_t smem; // shared address of the dynamic shared memory
+  int warp;      // among the fetching warps
   int lane;
-  int first, tiles;    // of the block, on the line of tiles
+  int first, tiles; // of the block, on the line of tiles
   tile_cursor cursor;
   int next = C::STAGES; // without producers: the next tile of the block to fetch
 

@@ -48,10 +48,10 @@ enum verify_mla_variant {
 };
 
 enum verify_mla_flags {
-  VERIFY_MLA_NO_PDL = 1,         /* no programmatic dependent launch between the two kernels */
-  VERIFY_MLA_PARTIAL_F32 = 2,    /* partial results in fp32 */
-  VERIFY_MLA_PARTIAL_BF16 = 4,   /* partial results in bf16 */
-  VERIFY_MLA_NARROW = 8          /* use the tiles made for 99 KB of shared memory also where there is more */
+  VERIFY_MLA_NO_PDL = 1,       /* no programmatic dependent launch between the two kernels */
+  VERIFY_MLA_PARTIAL_F32 = 2,  /* partial results in fp32 */
+  VERIFY_MLA_PARTIAL_BF16 = 4, /* partial results in bf16 */
+  VERIFY_MLA_NARROW = 8        /* use the tiles made for 99 KB of shared memory also where there is more */
 };
 
 /* A device buffer. `elements` is its capacity, counted in elements of `dtype`. */
@@ -82,22 +82,22 @@ typedef struct verify_mla_params {
   int32_t causal;       /* used without custom_mask: 1 = draft t sees drafts 0..t, 0 = all drafts of its request */
   float scale;          /* > 0; not derived from the head dimension: 192^-0.5 * mscale^2 for these models */
   float cap;            /* >= 0; 0: none */
-  verify_mla_buffer q;             /* bf16 [tokens, heads, 576], tokens = sum of draft tokens; 16-byte aligned */
-  verify_mla_buffer kv;            /* bf16 [slots, 1, 576], this layer's pool; 16-byte aligned; slots < 2^31 */
+  verify_mla_buffer q;  /* bf16 [tokens, heads, 576], tokens = sum of draft tokens; 16-byte aligned */
+  verify_mla_buffer kv; /* bf16 [slots, 1, 576], this layer's pool; 16-byte aligned; slots < 2^31 */
   verify_mla_buffer kv_indptr;     /* i32 [batch + 1], prefix tokens before each request */
   verify_mla_buffer kv_indices;    /* i64 [kv_indptr[batch]], pool slots of the prefix tokens, any order */
   verify_mla_buffer qo_indptr;     /* i64 [batch + 1], draft tokens before each request */
   verify_mla_buffer out_cache_loc; /* i64 [tokens], pool slots of the draft tokens, written before this call */
-  verify_mla_buffer custom_mask;   /* u8, request b: [T_b, prefix_b + T_b] at mask_indptr[b], 1 = visible; may be absent.
-                                      Only columns >= prefix_b are read, as SGLang does by default */
-  verify_mla_buffer mask_indptr;   /* i64 [batch + 1], element offsets; absent with the mask */
-  verify_mla_buffer out;           /* bf16 [tokens, heads, 512]; 16-byte aligned */
-  verify_mla_buffer lse;           /* f32 [tokens, heads], natural logarithm; may be absent */
-  verify_mla_buffer workspace;     /* any dtype, verify_mla_workspace_bytes bytes; 256-byte aligned; absent for EAGER */
-  void* stream;                    /* cudaStream_t */
-  uint32_t flags;                  /* enum verify_mla_flags */
-  int32_t min_tiles;               /* least tiles of a balanced partition; 0: by the number of rows */
-  int32_t row_granules;            /* 8-row granules of a row group (2, 4, 8, 9); 0: by the number of rows */
+  verify_mla_buffer custom_mask; /* u8, request b: [T_b, prefix_b + T_b] at mask_indptr[b], 1 = visible; may be absent.
+                                    Only columns >= prefix_b are read, as SGLang does by default */
+  verify_mla_buffer mask_indptr; /* i64 [batch + 1], element offsets; absent with the mask */
+  verify_mla_buffer out;         /* bf16 [tokens, heads, 512]; 16-byte aligned */
+  verify_mla_buffer lse;         /* f32 [tokens, heads], natural logarithm; may be absent */
+  verify_mla_buffer workspace;   /* any dtype, verify_mla_workspace_bytes bytes; 256-byte aligned; absent for EAGER */
+  void* stream;                  /* cudaStream_t */
+  uint32_t flags;                /* enum verify_mla_flags */
+  int32_t min_tiles;             /* least tiles of a balanced partition; 0: by the number of rows */
+  int32_t row_granules;          /* 8-row granules of a row group (2, 4, 8, 9); 0: by the number of rows */
   int32_t reserved;
 } verify_mla_params;
 
@@ -113,8 +113,7 @@ int verify_mla_workspace_bytes(const verify_mla_device* device, const verify_mla
 
 /* Every check there is: sizes, dtypes, capacities, alignment, workspace, device. Touches no device memory; call it
  * once, before capture. */
-int verify_mla_check(const verify_mla_device* device, const verify_mla_params* params, char* error,
-                     size_t error_bytes);
+int verify_mla_check(const verify_mla_device* device, const verify_mla_params* params, char* error, size_t error_bytes);
 
 /* verify_mla_check, then the launches, on params->stream. */
 int verify_mla_launch(const verify_mla_device* device, const verify_mla_params* params, char* error,

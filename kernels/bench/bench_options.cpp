@@ -8,7 +8,8 @@ namespace verify_mla {
 namespace {
 
 const char USAGE[] =
-    "usage: verify_bench [--contexts N,..] [--batch N,..] [--rows N,..] [--variant NAME,..] [--mode graph|launch|both]\n"
+    "usage: verify_bench [--contexts N,..] [--batch N,..] [--rows N,..] [--variant NAME,..] [--mode "
+    "graph|launch|both]\n"
     "                    [--slots random|contiguous|both] [--ragged] [--ceilings] [--json FILE] [--budget-ms N]\n"
     "                    [--min-tiles N] [--granules N] [--narrow] [--no-pdl]\n"
     "variants: balanced, balanced-fp32, fixed16, fixed64, eager\n"
@@ -93,11 +94,16 @@ bool parse_options(int argc, char** argv, bench_options& o) {
   o.variants = {VARIANTS[0]};
   for (int i = 1; i < argc; ++i) {
     const std::string name = argv[i];
-    if (name == "--ragged") o.ragged = true;
-    else if (name == "--ceilings") o.gathers = true;
-    else if (name == "--narrow") o.flags |= VERIFY_MLA_NARROW;
-    else if (name == "--no-pdl") o.flags |= VERIFY_MLA_NO_PDL;
-    else if (i + 1 < argc && parse_one(name, argv[i + 1], o)) ++i;
+    if (name == "--ragged")
+      o.ragged = true;
+    else if (name == "--ceilings")
+      o.gathers = true;
+    else if (name == "--narrow")
+      o.flags |= VERIFY_MLA_NARROW;
+    else if (name == "--no-pdl")
+      o.flags |= VERIFY_MLA_NO_PDL;
+    else if (i + 1 < argc && parse_one(name, argv[i + 1], o))
+      ++i;
     else {
       std::fprintf(stderr, "verify_bench: cannot use '%s'\n%s", argv[i], USAGE);
       return false;

@@ -1,8 +1,8 @@
 #include "bench_report.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 
 namespace verify_mla {
@@ -56,12 +56,13 @@ bool write_json(const std::string& path, const verify_mla_device& device, const 
   std::fprintf(f, " ],\n \"results\": [\n");
   for (size_t i = 0; i < results.size(); ++i) {
     const measurement& m = results[i];
-    std::fprintf(f,
-                 "  {\"variant\": \"%s\", \"mode\": \"%s\", \"slots\": \"%s\", \"context\": \"%s\", \"batch\": %d, "
-                 "\"rows\": %d, \"draft\": %d, \"heads\": %d, \"us\": %.3f, \"floor_us\": %.3f, \"memory_share\": %.4f, "
-                 "\"mma_share\": %.4f}%s\n",
-                 m.variant.c_str(), m.mode.c_str(), m.slots.c_str(), m.context.c_str(), m.batch, m.rows, m.draft,
-                 m.heads, m.us, m.floor_us, m.memory_share, m.mma_share, i + 1 < results.size() ? "," : "");
+    std::fprintf(
+        f,
+        "  {\"variant\": \"%s\", \"mode\": \"%s\", \"slots\": \"%s\", \"context\": \"%s\", \"batch\": %d, "
+        "\"rows\": %d, \"draft\": %d, \"heads\": %d, \"us\": %.3f, \"floor_us\": %.3f, \"memory_share\": %.4f, "
+        "\"mma_share\": %.4f}%s\n",
+        m.variant.c_str(), m.mode.c_str(), m.slots.c_str(), m.context.c_str(), m.batch, m.rows, m.draft, m.heads, m.us,
+        m.floor_us, m.memory_share, m.mma_share, i + 1 < results.size() ? "," : "");
   }
   std::fprintf(f, " ]}\n");
   return std::fclose(f) == 0;

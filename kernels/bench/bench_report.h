@@ -13,7 +13,7 @@ namespace verify_mla {
 struct measurement {
   std::string variant, mode, slots, context; // context: prefix tokens per request, or "ragged"
   int batch, rows, draft, heads, pools;
-  double us;              // a whole step (both kernels), median
+  double us; // a whole step (both kernels), median
   double workspace_bytes;
   double gigabytes_per_second = 0; // 1160 bytes per KV token, read once
   double teraflops = 0;            // 2176 per row and KV token

@@ -86,7 +86,8 @@ void upload(int*& to, const std::vector<int>& from) {
 template <class Kernel>
 void time_gather(std::vector<ceiling>& out, const std::string& name, Kernel kernel, int stages, const gather_data& d) {
   const size_t smem = static_cast<size_t>(stages) * 32 * ROW_PITCH;
-  require(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(smem)), "attribute");
+  require(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(smem)),
+          "attribute");
   int sms = 0;
   cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0);
   const int tiles = static_cast<int>(gather_data::SLOTS / 32 / sms);
@@ -131,8 +132,7 @@ std::vector<ceiling> measure_ceilings(bool gathers) {
   int sms = 0;
   cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0);
   const int rounds = 20000;
-  const double mma = median_ms(
-      [&] { mma_rate<<<static_cast<unsigned>(sms), 512>>>(static_cast<float*>(to), rounds); });
+  const double mma = median_ms([&] { mma_rate<<<static_cast<unsigned>(sms), 512>>>(static_cast<float*>(to), rounds); });
   out.push_back({"mma.sync m16n8k16 bf16", 1e-9 * sms * 16 * rounds * 8 * 4096 / mma, "TFLOP/s"});
   cudaFree(from);
   cudaFree(to);

@@ -38,11 +38,16 @@ const char* STEP_NAMES[] = {"read-back of lengths", "allocation per call", "conv
 
 result do_step(eager_call& call, int s) {
   switch (s) {
-  case READ_BACK: return call.read_back();
-  case ALLOCATE: return call.allocate();
-  case CONVERT: return call.convert();
-  case LAUNCH: return call.launch();
-  default: return call.release();
+  case READ_BACK:
+    return call.read_back();
+  case ALLOCATE:
+    return call.allocate();
+  case CONVERT:
+    return call.convert();
+  case LAUNCH:
+    return call.launch();
+  default:
+    return call.release();
   }
 }
 
@@ -65,7 +70,8 @@ void try_capture(const verify_mla_device& device, const verify_mla_params& param
   cudaGraph_t graph = nullptr;
   const cudaError_t ended = cudaStreamEndCapture(stream, &graph);
   (void)cudaGetLastError();
-  std::printf("%-24s %s; end of capture: %s\n", what, first ? "accepted" : first.message.c_str(), cudaGetErrorName(ended));
+  std::printf("%-24s %s; end of capture: %s\n", what, first ? "accepted" : first.message.c_str(),
+              cudaGetErrorName(ended));
   if (graph) cudaGraphDestroy(graph);
   (void)call.release(); // a refused release did not release
   require(cudaDeviceSynchronize(), "after the capture");

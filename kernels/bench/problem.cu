@@ -49,25 +49,33 @@ __global__ void poison_rows(uint16_t* kv, const uint8_t* used, int64_t slots) {
     for (int i = threadIdx.x; i < HEAD_DIM; i += blockDim.x) kv[slot * HEAD_DIM + i] = 0x7fff;
 }
 
-template <class T> T* allocate(int64_t n) {
+template <class T>
+T* allocate(int64_t n) {
   void* p = nullptr;
   require(cudaMalloc(&p, static_cast<size_t>(std::max<int64_t>(n, 1)) * sizeof(T)), "cudaMalloc");
   return static_cast<T*>(p);
 }
 
-template <class T> void upload(T* to, const std::vector<T>& from) {
+template <class T>
+void upload(T* to, const std::vector<T>& from) {
   require(cudaMemcpy(to, from.data(), from.size() * sizeof(T), cudaMemcpyHostToDevice), "cudaMemcpy");
 }
 
 bool sees(mask_kind kind, const std::vector<int>& parent, int t, int d) {
   switch (kind) {
-  case mask_kind::full: return true;
+  case mask_kind::full:
+    return true;
   case mask_kind::causal:
-  case mask_kind::chain: return d <= t;
-  case mask_kind::star: return d == t || d == 0;
-  case mask_kind::self_only: return d == t;
-  case mask_kind::nothing: return false;
-  case mask_kind::tree: break;
+  case mask_kind::chain:
+    return d <= t;
+  case mask_kind::star:
+    return d == t || d == 0;
+  case mask_kind::self_only:
+    return d == t;
+  case mask_kind::nothing:
+    return false;
+  case mask_kind::tree:
+    break;
   }
   for (int a = t; a >= 0; a = parent[static_cast<size_t>(a)])
     if (a == d) return true;
@@ -94,10 +102,10 @@ device_problem::device_problem(int batch_, int64_t prefix_tokens, int draft_, in
 }
 
 device_problem::~device_problem() {
-  for (void* p : {static_cast<void*>(q), static_cast<void*>(kv), static_cast<void*>(kv_indptr),
-                  static_cast<void*>(kv_indices), static_cast<void*>(qo_indptr), static_cast<void*>(out_cache_loc),
-                  static_cast<void*>(mask), static_cast<void*>(mask_indptr), static_cast<void*>(out),
-                  static_cast<void*>(lse), workspace})
+  for (void* p :
+       {static_cast<void*>(q), static_cast<void*>(kv), static_cast<void*>(kv_indptr), static_cast<void*>(kv_indices),
+        static_cast<void*>(qo_indptr), static_cast<void*>(out_cache_loc), static_cast<void*>(mask),
+        static_cast<void*>(mask_indptr), static_cast<void*>(out), static_cast<void*>(lse), workspace})
     cudaFree(p);
 }
 

@@ -31,7 +31,7 @@ int64_t total_tokens(const problem_spec& spec);
 
 // Owns device memory. Not copyable. Failed CUDA calls end the program: this is test code, not the library.
 class device_problem {
-public:
+ public:
   // Room for `batch` requests of together `prefix_tokens` prefix tokens. pools: layers, each with its own KV.
   device_problem(int batch, int64_t prefix_tokens, int draft, int heads, int pools);
   ~device_problem();

@@ -117,8 +117,17 @@ void run_cell(const cell& c, const bench_options& options, const std::vector<cei
         }
         const double us = time_steps(steps, stream, graph, options.budget_ms);
         if (us < 0) continue;
-        measurement m{v.name, graph ? "graph" : "launch", contiguous ? "contiguous" : "random", c.name, batch,
-                      c.rows, c.draft, c.heads, pools, us, static_cast<double>(workspace)};
+        measurement m{v.name,
+                      graph ? "graph" : "launch",
+                      contiguous ? "contiguous" : "random",
+                      c.name,
+                      batch,
+                      c.rows,
+                      c.draft,
+                      c.heads,
+                      pools,
+                      us,
+                      static_cast<double>(workspace)};
         m.complete(tokens, ceilings);
         print_row(m);
         out.push_back(m);
@@ -146,9 +155,9 @@ int main(int argc, char** argv) {
     const int heads = rows > 512 ? 64 : 8;
     for (int batch : options.batches)
       for (int context : options.contexts)
-        run_cell({std::to_string(context), std::vector<int>(static_cast<size_t>(batch), context), rows, rows / heads,
-                  heads},
-                 options, ceilings, results);
+        run_cell(
+            {std::to_string(context), std::vector<int>(static_cast<size_t>(batch), context), rows, rows / heads, heads},
+            options, ceilings, results);
     if (options.ragged)
       run_cell({"ragged", {0, 1, 33, 1000, 4097, 16384, 65536, 200000}, rows, rows / heads, heads}, options, ceilings,
                results);

@@ -133,9 +133,9 @@ void check_case(const problem_spec& spec, bool all_ways) {
   std::vector<double> out, lse;
   oracle(problem.params(0), out, lse);
   std::string name = "B=" + std::to_string(batch) + " L=" + std::to_string(spec.prefix[0]) +
-                     (batch > 1 ? ".." + std::to_string(spec.prefix.back()) : "") +
-                     " T=" + std::to_string(spec.draft) + " H=" + std::to_string(spec.heads) + " " +
-                     MASK_NAMES[static_cast<int>(spec.mask)] + (spec.cap > 0 ? " cap" : "") +
+                     (batch > 1 ? ".." + std::to_string(spec.prefix.back()) : "") + " T=" + std::to_string(spec.draft) +
+                     " H=" + std::to_string(spec.heads) + " " + MASK_NAMES[static_cast<int>(spec.mask)] +
+                     (spec.cap > 0 ? " cap" : "") +
                      (spec.spread != 1.0f ? " spread " + std::to_string(spec.spread) : "");
   for (const way& w : WAYS) {
     const verify_mla_params p = prepared(problem, w);
@@ -148,7 +148,7 @@ void check_case(const problem_spec& spec, bool all_ways) {
 
 void check_cases(bool quick) {
   std::mt19937 random(7);
-  const mask_kind masks[] = {mask_kind::causal, mask_kind::full, mask_kind::chain,    mask_kind::tree,
+  const mask_kind masks[] = {mask_kind::causal, mask_kind::full,    mask_kind::chain,    mask_kind::tree,
                              mask_kind::star,   mask_kind::nothing, mask_kind::self_only};
   for (size_t i = 0; i < 7; ++i) { // every mask, row count of every granule
     const int draft[] = {1, 4, 8, 9, 16, 7, 36};

@@ -47,7 +47,8 @@ struct problem {
     kv.assign(order.size() * HEAD_DIM, 0x7fff); // NaN where nobody may read
     for (int i = 0; i < used; ++i)
       for (int d = 0; d < HEAD_DIM; ++d)
-        kv[static_cast<size_t>(order[static_cast<size_t>(i)]) * HEAD_DIM + static_cast<size_t>(d)] = float_to_bf16(0.5f * normal(random));
+        kv[static_cast<size_t>(order[static_cast<size_t>(i)]) * HEAD_DIM + static_cast<size_t>(d)] =
+            float_to_bf16(0.5f * normal(random));
     out.assign(rows * VALUE_DIM, 0x7fff);
     lse.assign(rows, std::numeric_limits<float>::quiet_NaN());
     size_t next = 0;
@@ -74,7 +75,9 @@ struct problem {
     p.heads = heads;
     p.causal = kind == mask_kind::causal;
     p.scale = 0.1447f;
-    const auto at = [](auto& v, int dtype) { return verify_mla_buffer{v.data(), static_cast<int64_t>(v.size()), dtype, 0}; };
+    const auto at = [](auto& v, int dtype) {
+      return verify_mla_buffer{v.data(), static_cast<int64_t>(v.size()), dtype, 0};
+    };
     p.q = at(q, VERIFY_MLA_BF16);
     p.kv = at(kv, VERIFY_MLA_BF16);
     p.kv_indptr = at(kv_indptr, VERIFY_MLA_I32);
@@ -101,7 +104,8 @@ struct problem {
     REQUIRE(check_buffers(p, plan));
     const kernel_args args = make_args(p, plan, p.workspace.data);
     verify_mla_host_partial(static_cast<unsigned>(plan.partial_blocks), 256, args, plan.granules, plan.tile_tokens);
-    verify_mla_host_reduce(static_cast<unsigned>(plan.reduce_blocks), 256, args, plan.tile_tokens, plan.granules, plan.reduce_tiles);
+    verify_mla_host_reduce(static_cast<unsigned>(plan.reduce_blocks), 256, args, plan.tile_tokens, plan.granules,
+                           plan.reduce_tiles);
   }
 
   void compare() {
@@ -116,8 +120,10 @@ struct problem {
     }
     CHECK(std::sqrt(error) <= 5e-3 * std::sqrt(norm));
     for (size_t i = 0; i < l.size(); ++i) {
-      if (std::isinf(l[i])) CHECK(std::isinf(lse[i]));
-      else CHECK(std::fabs(static_cast<double>(lse[i]) - l[i]) <= 1e-3);
+      if (std::isinf(l[i]))
+        CHECK(std::isinf(lse[i]));
+      else
+        CHECK(std::fabs(static_cast<double>(lse[i]) - l[i]) <= 1e-3);
     }
   }
 };

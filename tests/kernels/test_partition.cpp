@@ -55,13 +55,15 @@ TEST_CASE("every tile belongs to exactly one partition, and to the one partition
   std::mt19937 random(1);
   for (int round = 0; round < 2000; ++round) {
     const int tiles = 1 + static_cast<int>(random() % 3000);
-    const int effective = effective_partitions(tiles, 1 + static_cast<int>(random() % 264), 1 + static_cast<int>(random() % 4));
-    for (int p = 0; p <= effective; ++p) REQUIRE(partition_begin(p, tiles, effective) == int64_t{p} * tiles / effective);
+    const int effective =
+        effective_partitions(tiles, 1 + static_cast<int>(random() % 264), 1 + static_cast<int>(random() % 4));
+    for (int p = 0; p <= effective; ++p)
+      REQUIRE(partition_begin(p, tiles, effective) == int64_t{p} * tiles / effective);
     REQUIRE(partition_begin(0, tiles, effective) == 0);
     REQUIRE(partition_begin(effective, tiles, effective) == tiles);
     for (int p = 0; p < effective; ++p) {
       const int begin = partition_begin(p, tiles, effective), end = partition_begin(p + 1, tiles, effective);
-      REQUIRE(begin < end);                                  // never an empty partition
+      REQUIRE(begin < end);                                        // never an empty partition
       REQUIRE(end - begin <= (tiles + effective - 1) / effective); // balanced to one tile
       for (int t = begin; t < end; ++t) REQUIRE(partition_of(t, tiles, effective) == p);
     }
@@ -79,7 +81,8 @@ TEST_CASE("slots of the partials are unique, consecutive per request and inside 
     for (int p = 0; p < effective; ++p) // the walk of kernel A
       for (int b = 0; b < line.batch(); ++b) {
         const int from = std::max(partition_begin(p, line.tiles(), effective), line.begin[static_cast<size_t>(b)]);
-        const int to = std::min(partition_begin(p + 1, line.tiles(), effective), line.begin[static_cast<size_t>(b) + 1]);
+        const int to =
+            std::min(partition_begin(p + 1, line.tiles(), effective), line.begin[static_cast<size_t>(b) + 1]);
         if (from >= to) continue;
         const int slot = partial_slot(p, b);
         REQUIRE(slot < partitions + line.batch());
@@ -88,7 +91,8 @@ TEST_CASE("slots of the partials are unique, consecutive per request and inside 
       }
     for (int b = 0; b < line.batch(); ++b) { // what kernel B reads
       const auto i = static_cast<size_t>(b);
-      const slot_range range = effective ? balanced_slots(b, line.begin[i], line.begin[i + 1], line.tiles(), effective) : slot_range{};
+      const slot_range range =
+          effective ? balanced_slots(b, line.begin[i], line.begin[i + 1], line.tiles(), effective) : slot_range{};
       REQUIRE(range.count == static_cast<int>(of_request[i].size()));
       for (int s = 0; s < range.count; ++s) REQUIRE(of_request[i][static_cast<size_t>(s)] == range.first + s);
     }
@@ -110,7 +114,8 @@ TEST_CASE("fixed splits cover a request in order") {
     for (int tiles = 0; tiles < 300; ++tiles) {
       REQUIRE(fixed_split_begin(0, tiles, splits) == 0);
       REQUIRE(fixed_split_begin(splits, tiles, splits) == tiles);
-      for (int s = 0; s < splits; ++s) REQUIRE(fixed_split_begin(s, tiles, splits) <= fixed_split_begin(s + 1, tiles, splits));
+      for (int s = 0; s < splits; ++s)
+        REQUIRE(fixed_split_begin(s, tiles, splits) <= fixed_split_begin(s + 1, tiles, splits));
     }
 }
 
