@@ -21,6 +21,7 @@ constexpr std::int64_t culprit_wait_ns = 1'000'000'000;
 // A clock rate measured over less than this is replaced by a better one.
 constexpr std::uint64_t short_span_ns = 100'000'000;
 constexpr std::size_t most_listed = 10'000; // captures and graphs in the summary
+constexpr std::size_t most_notes = 100;
 
 std::uint64_t ticks_now() {
 #if defined(__x86_64__)
@@ -42,12 +43,18 @@ std::int64_t monotonic_now() {
 
 std::string words(trace::lost_why why) {
   switch (why) {
-  case trace::lost_why::disk_full: return "the disk was full";
-  case trace::lost_why::file_size_limit: return "the file size limit (ulimit -f) was reached";
-  case trace::lost_why::max_trace: return "the size limit of the trace was reached";
-  case trace::lost_why::no_memory: return "there was no memory";
-  case trace::lost_why::io: return "writing failed";
-  case trace::lost_why::none: break;
+  case trace::lost_why::disk_full:
+    return "the disk was full";
+  case trace::lost_why::file_size_limit:
+    return "the file size limit (ulimit -f) was reached";
+  case trace::lost_why::max_trace:
+    return "the size limit of the trace was reached";
+  case trace::lost_why::no_memory:
+    return "there was no memory";
+  case trace::lost_why::io:
+    return "writing failed";
+  case trace::lost_why::none:
+    break;
   }
   return "the shim could not write them";
 }
@@ -55,7 +62,8 @@ std::string words(trace::lost_why why) {
 } // namespace
 
 auditor::auditor(const compiled_rules& rules, audit_options options)
-    : rules_(rules), options_(std::move(options)), store_(options_.symbols, options_.on_new_finding), engine_(rules_, store_) {
+    : rules_(rules), options_(std::move(options)), store_(options_.symbols, options_.on_new_finding),
+      engine_(rules_, store_) {
   set_up();
 }
 
@@ -93,8 +101,12 @@ result<std::size_t> auditor::add(const std::string& path) {
     }
     std::sort(found.begin(), found.end());
     if (found.empty() && !options_.follow) {
-      return problem{{path}, "TRC006", "there is no trace in this folder",
-                     "a trace is a " + std::string(trace::file_suffix) + " file; nothing was recorded, or it lies elsewhere", ""};
+      return problem{{path},
+                     "TRC006",
+                     "there is no trace in this folder",
+                     "a trace is a " + std::string(trace::file_suffix) +
+                         " file; nothing was recorded, or it lies elsewhere",
+                     ""};
     }
   } else {
     found.push_back(path);
@@ -126,7 +138,8 @@ void auditor::set_rates() {
     if (options_.follow && !finished_ && p.state == trace::process_state::running) {
       const std::uint64_t ticks = ticks_now();
       const std::int64_t ns = monotonic_now() - static_cast<std::int64_t>(p.clock_ns);
-      if (ticks > p.clock_ticks && ns > 1'000'000) f->set_rate(static_cast<double>(ns) / static_cast<double>(ticks - p.clock_ticks));
+      if (ticks > p.clock_ticks && ns > 1'000'000)
+        f->set_rate(static_cast<double>(ns) / static_cast<double>(ticks - p.clock_ticks));
     } else if (!options_.follow && f->clock_span_ns() < short_span_ns && best->clock_span_ns() > f->clock_span_ns()) {
       f->set_rate(best->process().ns_per_tick);
     }
@@ -146,6 +159,7 @@ std::size_t auditor::read_up_to(std::int64_t horizon_ns) {
     last_ns_ = e.at_ns;
     model_.apply(e, view_);
     engine_.on_event(view_);
+    if ((view_.event->flags & trace::event_unfinished) != 0) note_unfinished();
   });
   const std::int64_t settled = finished_ ? merger::no_horizon : last_ns_ - culprit_wait_ns;
   for (auto& [p, c] : model_.take_unexplained(settled)) engine_.on_unexplained(*p, *c);
@@ -172,29 +186,54 @@ void auditor::finish() {
   summarize_rules();
 }
 
+// A call that hangs, or was under way when the process was killed.
+void auditor::note_unfinished() {
+  if (summary_.notes.size() >= most_notes) return;
+  const process_state& p = *view_.process;
+  summary_.notes.push_back(fmt::format("process {}: {} on thread {} had not returned when the trace ended", p.trace.pid,
+                                       view_.call->api, store_.thread(p, view_.thread->index).name));
+}
+
 // What a process says about the completeness of its own trace.
 void auditor::report_process(process_state& p) {
   const traced_process& t = p.trace;
   if (t.lost > 0) {
-    engine_.on_own_event(own_event::trace_lost, p, last_ns_, {fmt::format("{} records were not written because {}", t.lost, words(t.lost_reason)), t.lost});
+    engine_.on_own_event(own_event::trace_lost, p, last_ns_,
+                         {fmt::format("{} records were not written because {}", t.lost, words(t.lost_reason)), t.lost});
   }
   if (t.truncated) {
     summary_.complete = false;
-    engine_.on_own_event(own_event::trace_lost, p, last_ns_, {fmt::format("{} is cut off or damaged", std::filesystem::path(t.path).filename().string()), 0});
+    engine_.on_own_event(
+        own_event::trace_lost, p, last_ns_,
+        {fmt::format("{} is cut off or damaged", std::filesystem::path(t.path).filename().string()), 0});
   }
   if (t.recycled > 0) {
     summary_.complete = false;
-    engine_.on_own_event(own_event::trace_lost, p, last_ns_, {"the trace was followed while it was recorded and keeps only its newest part", t.recycled});
+    engine_.on_own_event(own_event::trace_lost, p, last_ns_,
+                         {"the trace was followed while it was recorded and keeps only its newest part", t.recycled});
   }
   for (const traced_text& text : t.texts) {
     switch (text.role) {
-    case trace::text_role::uncovered: engine_.on_own_event(own_event::uncovered, p, last_ns_, {text.text, text.key}); break;
-    case trace::text_role::deepbind: engine_.on_own_event(own_event::deepbind, p, last_ns_, {text.text, text.key}); break;
-    case trace::text_role::unsupported: engine_.on_own_event(own_event::unsupported, p, last_ns_, {text.text, text.key}); break;
-    case trace::text_role::note: summary_.notes.push_back(fmt::format("process {}: {}", t.pid, text.text)); break;
-    case trace::text_role::hook_count: summary_.coverage[text.text].first += text.key; break;
-    case trace::text_role::cupti_count: summary_.coverage[text.text].second += text.key; break;
-    default: break;
+    case trace::text_role::uncovered:
+      engine_.on_own_event(own_event::uncovered, p, last_ns_, {text.text, text.key});
+      break;
+    case trace::text_role::deepbind:
+      engine_.on_own_event(own_event::deepbind, p, last_ns_, {text.text, text.key});
+      break;
+    case trace::text_role::unsupported:
+      engine_.on_own_event(own_event::unsupported, p, last_ns_, {text.text, text.key});
+      break;
+    case trace::text_role::note:
+      summary_.notes.push_back(fmt::format("process {}: {}", t.pid, text.text));
+      break;
+    case trace::text_role::hook_count:
+      summary_.coverage[text.text].first += text.key;
+      break;
+    case trace::text_role::cupti_count:
+      summary_.coverage[text.text].second += text.key;
+      break;
+    default:
+      break;
     }
   }
 }
@@ -245,9 +284,8 @@ void auditor::summarize() {
 
 void auditor::summarize_rules() {
   summary_.rules.clear();
-  const bool any_full = std::any_of(files_.begin(), files_.end(), [](const auto& f) {
-    return f->process().level == trace::trace_level::full;
-  });
+  const bool any_full = std::any_of(files_.begin(), files_.end(),
+                                    [](const auto& f) { return f->process().level == trace::trace_level::full; });
   for (const auto& r : rules_.rules) {
     if (!r->about.enabled) continue;
     rule_status status;

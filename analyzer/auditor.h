@@ -33,6 +33,7 @@ class auditor final : public audit {
   void set_up();
   std::size_t read_up_to(std::int64_t horizon_ns);
   void set_rates();
+  void note_unfinished();
   void report_process(process_state& p);
   void note_capture(process_state& p, const capture_state& c);
   void note_exec(const exec_state& x);

@@ -1,4 +1,5 @@
-// A condition of a rule as a typed tree. Made by parse_condition (syntax) and check_condition (types); evaluated against a subject.
+// A condition of a rule as a typed tree. Made by parse_condition (syntax) and check_condition (types); evaluated
+// against a subject.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,17 @@
 namespace capturesan {
 
 enum class comparison : std::uint8_t {
-  equal, not_equal, less, less_equal, greater, greater_equal, in, not_in, glob, matches, starts_with,
+  equal,
+  not_equal,
+  less,
+  less_equal,
+  greater,
+  greater_equal,
+  in,
+  not_in,
+  glob,
+  matches,
+  starts_with,
 };
 
 class pattern; // pattern.h
@@ -36,8 +47,8 @@ struct expr {
   std::string name;                            // field or macro, as written
   field_id field = field_id::count;
   comparison op = comparison::equal;
-  std::vector<literal> values; // right side; more than one for in
-  std::string list;            // `in $list`, before it is replaced by values
+  std::vector<literal> values;             // right side; more than one for in
+  std::string list;                        // `in $list`, before it is replaced by values
   std::shared_ptr<const pattern> compiled; // of glob and matches
   bool grouped = false;                    // written in parentheses
   std::size_t at = 0, length = 0;          // in the condition

@@ -31,7 +31,8 @@ std::string join(std::span<const std::string_view> words) {
 
 class checker {
  public:
-  checker(const condition_scope& scope, std::vector<condition_problem>& problems) : scope_(scope), problems_(problems) {}
+  checker(const condition_scope& scope, std::vector<condition_problem>& problems)
+      : scope_(scope), problems_(problems) {}
 
   void check(std::unique_ptr<expr>& e, std::set<field_group> present, bool negated) {
     switch (e->type) {
@@ -47,9 +48,15 @@ class checker {
     case kind::any_of:
       for (auto& c : e->children) check(c, present, negated);
       break;
-    case kind::negation: check(e->children.front(), present, true); break;
-    case kind::macro: expand(e); break;
-    case kind::exists: resolve(*e); break;
+    case kind::negation:
+      check(e->children.front(), present, true);
+      break;
+    case kind::macro:
+      expand(e);
+      break;
+    case kind::exists:
+      resolve(*e);
+      break;
     case kind::truth:
       if (!resolve(*e)) break;
       if (info(e->field).type != field_type::boolean) {
@@ -104,7 +111,8 @@ class checker {
     if (std::find(scope_.macro_names.begin(), scope_.macro_names.end(), e->name) != scope_.macro_names.end()) {
       return; // its own problem has been reported
     }
-    const bool is_list = std::find(scope_.list_names.begin(), scope_.list_names.end(), e->name) != scope_.list_names.end();
+    const bool is_list =
+        std::find(scope_.list_names.begin(), scope_.list_names.end(), e->name) != scope_.list_names.end();
     const std::string near = did_you_mean(e->name, scope_.macro_names);
     add(e->at, e->name.size() + 1, "CGE024", "unknown macro '$" + e->name + "'",
         is_list        ? "this is a list: write `field in $" + e->name + "`"
@@ -136,7 +144,8 @@ class checker {
     const bool countable = type == field_type::number || type == field_type::size || type == field_type::duration ||
                            type == field_type::address || type == field_type::result;
     if ((is_pattern(e.op) && !text) || (is_order(e.op) && !countable)) {
-      add(e.at, e.length, "CGE022", "'" + e.name + "' is a " + type_name(e.field) + "; this operator does not apply to it",
+      add(e.at, e.length, "CGE022",
+          "'" + e.name + "' is a " + type_name(e.field) + "; this operator does not apply to it",
           text ? "use ==, in, glob, matches or starts_with" : "use == or in");
       return;
     }
@@ -174,8 +183,12 @@ class checker {
     case field_type::text:
       if (v.type != lit::text) mismatch("text is written in double quotes");
       break;
-    case field_type::result: check_result(v, mismatch); break;
-    case field_type::word: check_word(e, v, mismatch); break;
+    case field_type::result:
+      check_result(v, mismatch);
+      break;
+    case field_type::word:
+      check_word(e, v, mismatch);
+      break;
     }
   }
 
@@ -208,13 +221,20 @@ class checker {
 template <class T>
 bool compare(const T& a, comparison op, const T& b) {
   switch (op) {
-  case comparison::equal: return a == b;
-  case comparison::not_equal: return a != b;
-  case comparison::less: return a < b;
-  case comparison::less_equal: return a <= b;
-  case comparison::greater: return a > b;
-  case comparison::greater_equal: return a >= b;
-  default: return false;
+  case comparison::equal:
+    return a == b;
+  case comparison::not_equal:
+    return a != b;
+  case comparison::less:
+    return a < b;
+  case comparison::less_equal:
+    return a <= b;
+  case comparison::greater:
+    return a > b;
+  case comparison::greater_equal:
+    return a >= b;
+  default:
+    return false;
   }
 }
 
@@ -234,9 +254,12 @@ bool compare_text(const expr& e, std::string_view s) {
     return found == (e.op == comparison::in);
   }
   case comparison::glob:
-  case comparison::matches: return e.compiled && e.compiled->matches(s);
-  case comparison::starts_with: return s.starts_with(e.values.front().text);
-  default: return compare(s, e.op, std::string_view(e.values.front().text));
+  case comparison::matches:
+    return e.compiled && e.compiled->matches(s);
+  case comparison::starts_with:
+    return s.starts_with(e.values.front().text);
+  default:
+    return compare(s, e.op, std::string_view(e.values.front().text));
   }
 }
 
@@ -266,11 +289,13 @@ tri known_for_ok(const expr& e) {
     const tri t = known_for_ok(*e.children.front());
     return t == tri::unknown ? t : t == tri::yes ? tri::no : tri::yes;
   }
-  case kind::macro: return e.children.empty() ? tri::unknown : known_for_ok(*e.children.front());
+  case kind::macro:
+    return e.children.empty() ? tri::unknown : known_for_ok(*e.children.front());
   case kind::compare:
     if (e.field == field_id::event_result) return compare_number(e, 0) ? tri::yes : tri::no;
     return tri::unknown;
-  default: return tri::unknown;
+  default:
+    return tri::unknown;
   }
 }
 
@@ -306,9 +331,12 @@ bool holds(const expr& e, const field_source& s) {
     for (const auto& c : e.children)
       if (holds(*c, s)) return true;
     return false;
-  case kind::negation: return !holds(*e.children.front(), s);
-  case kind::macro: return holds(*e.children.front(), s);
-  case kind::exists: return s.get(e.field).present;
+  case kind::negation:
+    return !holds(*e.children.front(), s);
+  case kind::macro:
+    return holds(*e.children.front(), s);
+  case kind::exists:
+    return s.get(e.field).present;
   case kind::truth: {
     const field_value v = s.get(e.field);
     return v.present && v.number != 0;

@@ -33,7 +33,8 @@ struct text_body : star<sor<seq<one<'\\'>, any>, not_one<'"', '\\'>>> {};
 struct text_end : one<'"'> {};
 struct text_literal : if_must<one<'"'>, text_body, text_end> {};
 struct number_end : end_of_word {};
-struct number_literal : seq<opt<one<'-'>>, at<digit>, must<sor<seq<string<'0', 'x'>, plus<xdigit>>, plus<digit>>, star<alpha>, number_end>> {};
+struct number_literal : seq<opt<one<'-'>>, at<digit>,
+                            must<sor<seq<string<'0', 'x'>, plus<xdigit>>, plus<digit>>, star<alpha>, number_end>> {};
 struct word_literal : path {};
 struct name : identifier {};
 struct sigil_name : name {};
@@ -43,7 +44,8 @@ struct list_use : if_must<one<'$'>, sigil_name> {};
 struct value : sor<text_literal, number_literal, word_literal> {};
 struct list_item : value {};
 struct list_end : one<']'> {};
-struct list_literal : if_must<one<'['>, blanks, list_item, star<blanks, one<','>, blanks, must<list_item>>, blanks, list_end> {};
+struct list_literal
+    : if_must<one<'['>, blanks, list_item, star<blanks, one<','>, blanks, must<list_item>>, blanks, list_end> {};
 
 struct op_symbol : sor<string<'=', '='>, string<'!', '='>, string<'<', '='>, string<'>', '='>, one<'<'>, one<'>'>> {};
 struct op_word : sor<keyword<TAO_PEGTL_STRING("glob")>, keyword<TAO_PEGTL_STRING("matches")>,
@@ -77,18 +79,30 @@ struct condition : must<blanks, operand_expected, blanks, nothing_more> {};
 
 template <class Rule>
 inline constexpr const char* expected = "a condition";
-template <> inline constexpr const char* expected<text_body> = "text";
-template <> inline constexpr const char* expected<text_end> = "a closing quote";
-template <> inline constexpr const char* expected<number_end> = "a number with a unit, such as 4KiB or 20us";
-template <> inline constexpr const char* expected<sigil_name> = "a name after $";
-template <> inline constexpr const char* expected<list_item> = "a value";
-template <> inline constexpr const char* expected<list_end> = "',' or ']'";
-template <> inline constexpr const char* expected<right_side> = "a value: \"text\", a number, true, false or a word";
-template <> inline constexpr const char* expected<in_side> = "[a list] or $list";
-template <> inline constexpr const char* expected<open_paren> = "'('";
-template <> inline constexpr const char* expected<close_paren> = "')'";
-template <> inline constexpr const char* expected<exists_path> = "a field";
-template <> inline constexpr const char* expected<nothing_more> = "'and', 'or' or the end";
+template <>
+inline constexpr const char* expected<text_body> = "text";
+template <>
+inline constexpr const char* expected<text_end> = "a closing quote";
+template <>
+inline constexpr const char* expected<number_end> = "a number with a unit, such as 4KiB or 20us";
+template <>
+inline constexpr const char* expected<sigil_name> = "a name after $";
+template <>
+inline constexpr const char* expected<list_item> = "a value";
+template <>
+inline constexpr const char* expected<list_end> = "',' or ']'";
+template <>
+inline constexpr const char* expected<right_side> = "a value: \"text\", a number, true, false or a word";
+template <>
+inline constexpr const char* expected<in_side> = "[a list] or $list";
+template <>
+inline constexpr const char* expected<open_paren> = "'('";
+template <>
+inline constexpr const char* expected<close_paren> = "')'";
+template <>
+inline constexpr const char* expected<exists_path> = "a field";
+template <>
+inline constexpr const char* expected<nothing_more> = "'and', 'or' or the end";
 
 template <class Rule>
 struct control : normal<Rule> {
@@ -100,11 +114,10 @@ struct control : normal<Rule> {
 
 template <class Rule>
 struct selector
-    : parse_tree::selector<Rule,
-                           parse_tree::store_content::on<path, text_literal, number_literal, word_literal, sigil_name,
-                                                         macro_use, list_use, list_literal, op_symbol, op_word, op_in,
-                                                         op_not_in, test, exists_path, exists_test, group, negation, both,
-                                                         either>> {};
+    : parse_tree::selector<
+          Rule, parse_tree::store_content::on<path, text_literal, number_literal, word_literal, sigil_name, macro_use,
+                                              list_use, list_literal, op_symbol, op_word, op_in, op_not_in, test,
+                                              exists_path, exists_test, group, negation, both, either>> {};
 
 } // namespace grammar
 
@@ -133,10 +146,14 @@ struct unit {
   std::int64_t factor;
 };
 constexpr unit units[] = {
-    {"B", literal::kind::size, 1},           {"KiB", literal::kind::size, 1 << 10},
-    {"MiB", literal::kind::size, 1 << 20},   {"GiB", literal::kind::size, 1 << 30},
-    {"ns", literal::kind::duration, 1},      {"us", literal::kind::duration, 1000},
-    {"ms", literal::kind::duration, 1000000}, {"s", literal::kind::duration, 1000000000},
+    {"B", literal::kind::size, 1},
+    {"KiB", literal::kind::size, 1 << 10},
+    {"MiB", literal::kind::size, 1 << 20},
+    {"GiB", literal::kind::size, 1 << 30},
+    {"ns", literal::kind::duration, 1},
+    {"us", literal::kind::duration, 1000},
+    {"ms", literal::kind::duration, 1000000},
+    {"s", literal::kind::duration, 1000000000},
 };
 
 class translator {
@@ -197,11 +214,11 @@ class translator {
       e->op = comparison::not_in;
     } else {
       constexpr std::pair<std::string_view, comparison> ops[] = {
-          {"==", comparison::equal},         {"!=", comparison::not_equal},
-          {"<=", comparison::less_equal},    {">=", comparison::greater_equal},
-          {"<", comparison::less},           {">", comparison::greater},
-          {"in", comparison::in},            {"glob", comparison::glob},
-          {"matches", comparison::matches},  {"starts_with", comparison::starts_with},
+          {"==", comparison::equal},        {"!=", comparison::not_equal},
+          {"<=", comparison::less_equal},   {">=", comparison::greater_equal},
+          {"<", comparison::less},          {">", comparison::greater},
+          {"in", comparison::in},           {"glob", comparison::glob},
+          {"matches", comparison::matches}, {"starts_with", comparison::starts_with},
       };
       for (const auto& [name, value] : ops)
         if (name == op) e->op = value;
@@ -309,7 +326,7 @@ std::unique_ptr<expr> parse_condition(std::string_view text, std::vector<conditi
   } catch (const tao::pegtl::parse_error& e) {
     const std::size_t at = e.positions().front().byte;
     std::string hint;
-    if (at < text.size() && text[at] == '=' ) hint = "equality is written ==";
+    if (at < text.size() && text[at] == '=') hint = "equality is written ==";
     if (text.substr(std::min(at, text.size())).starts_with("&&")) hint = "write 'and'";
     if (text.substr(std::min(at, text.size())).starts_with("||")) hint = "write 'or'";
     if (text.substr(std::min(at, text.size())).starts_with("'")) hint = "text is written in double quotes";

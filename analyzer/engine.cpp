@@ -28,7 +28,9 @@ int engine::evaluate(event_view& v, const rule_list& rules) {
     if (r->needs_full && v.process->trace.level != trace::trace_level::full) continue;
     subject s(v, static_cast<event_kind>(v.call->cls), store_.names());
     switch (r->each) {
-    case each_kind::event: found(evaluate_subject(*r, s)); break;
+    case each_kind::event:
+      found(evaluate_subject(*r, s));
+      break;
     case each_kind::graph_ptr:
       for (const pointer_use* u : v.pointers) {
         s.pointer = u;
@@ -89,10 +91,12 @@ void engine::on_failure(event_view& v) {
   if (owner < 0 || is_capture_result(v.event->result)) return;
   // A call that is wrong for another reason, on an event of a capture, invalidates the captures around it.
   for (const auto& c : v.process->open)
-    if (!c->invalidated && c->probable_finding < 0 && last_record_of(v) == last_record::ended_capture) c->probable_finding = owner;
+    if (!c->invalidated && c->probable_finding < 0 && last_record_of(v) == last_record::ended_capture)
+      c->probable_finding = owner;
 }
 
-void engine::on_own_event(own_event what, process_state& p, std::int64_t at_ns, const own_facts& facts, capture_state* capture) {
+void engine::on_own_event(own_event what, process_state& p, std::int64_t at_ns, const own_facts& facts,
+                          capture_state* capture) {
   event_view v;
   v.process = &p;
   v.at_ns = at_ns;

@@ -1,5 +1,5 @@
-// Evaluates the rules for one event after the other. Which rule looks at which event is an index over event kinds; an event no rule
-// asks for costs one look.
+// Evaluates the rules for one event after the other. Which rule looks at which event is an index over event kinds; an
+// event no rule asks for costs one look.
 #pragma once
 
 #include <memory>

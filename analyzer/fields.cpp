@@ -34,9 +34,11 @@ std::span<const std::string_view> words(field_id id) {
   const std::span<const std::string_view> words_none;
   switch (id) {
 #define FIELD(field, name, type, set, group, needs, doc)                                                               \
-  case field_id::field: return words_##set;
+  case field_id::field:                                                                                                \
+    return words_##set;
 #include "analyzer/fields.def"
-  case field_id::count: break;
+  case field_id::count:
+    break;
   }
   return {};
 }
@@ -50,7 +52,8 @@ std::size_t distance(std::string_view a, std::string_view b) {
     for (std::size_t j = 1; j <= b.size(); ++j) {
       const std::size_t change = d[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
       d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, change});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
     }
   }
   return d[a.size()][b.size()];

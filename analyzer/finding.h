@@ -1,4 +1,5 @@
-// What the engine finds and the reports show: the only types a report sees. Plain data, no behaviour; owned by the audit.
+// What the engine finds and the reports show: the only types a report sees. Plain data, no behaviour; owned by the
+// audit.
 #pragma once
 
 #include <cstdint>
@@ -27,9 +28,9 @@ struct thread_ref {
 };
 
 struct capture_ref {
-  int id = 0;               // from 1, in order of begin, over all processes
-  std::string mode;         // global | thread_local | relaxed
-  std::string stream;       // as named in reports
+  int id = 0;         // from 1, in order of begin, over all processes
+  std::string mode;   // global | thread_local | relaxed
+  std::string stream; // as named in reports
   thread_ref origin_thread;
   std::vector<stack_frame> began_at;
 };
@@ -42,14 +43,14 @@ struct graph_ref {
 
 struct pointer_ref {
   std::uint64_t address = 0;
-  std::uint32_t node = 0;     // index in the graph
-  std::string node_type;      // kernel | memcpy | memset | ...
-  std::string kernel;         // demangled; empty for other nodes
-  int parameter = -1;         // ordinal, -1 for other nodes
-  std::uint64_t offset = 0;   // of the pointer inside the parameter (bytes)
+  std::uint32_t node = 0;   // index in the graph
+  std::string node_type;    // kernel | memcpy | memset | ...
+  std::string kernel;       // demangled; empty for other nodes
+  int parameter = -1;       // ordinal, -1 for other nodes
+  std::uint64_t offset = 0; // of the pointer inside the parameter (bytes)
   std::uint64_t allocation = 0, allocation_bytes = 0, allocation_offset = 0;
   std::vector<stack_frame> allocated_at, freed_at;
-  std::string owner_now;      // who has the address now; empty = nobody
+  std::string owner_now; // who has the address now; empty = nobody
 };
 
 struct cascade_call { // a call that failed only because of the finding it hangs under
@@ -65,9 +66,9 @@ struct finding {
   severity sev = severity::error;
   confidence conf = confidence::likely;
   std::string message, remediation, doc;
-  std::string api;  // documented name of the call; empty if the finding is about no single call
+  std::string api;    // documented name of the call; empty if the finding is about no single call
   std::string symbol; // its ABI name
-  int result = 0;   // CUresult
+  int result = 0;     // CUresult
   std::string result_name;
   double time_s = 0; // seconds since the start of the trace
   thread_ref thread;
@@ -116,8 +117,8 @@ struct audit_summary {
   std::vector<graph_summary> graphs;
   std::vector<rule_status> rules;
   std::uint64_t events = 0, replays = 0, dropped = 0, processes = 0, threads = 0;
-  bool complete = true;               // nothing dropped, truncated or unreadable
-  std::vector<std::string> notes;     // in words: what was not covered, given up, unsupported
+  bool complete = true;           // nothing dropped, truncated or unreadable
+  std::vector<std::string> notes; // in words: what was not covered, given up, unsupported
   std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> coverage; // --cupti=verify: name -> {shim, CUPTI}
 };
 

@@ -70,7 +70,9 @@ thread_ref finding_store::thread(const process_state& p, std::uint32_t index) co
   return t;
 }
 
-std::vector<stack_frame> finding_store::stack(process_state& p, std::uint32_t id) { return frames(p, p.trace.stack(id)); }
+std::vector<stack_frame> finding_store::stack(process_state& p, std::uint32_t id) {
+  return frames(p, p.trace.stack(id));
+}
 
 std::vector<stack_frame> finding_store::frames(process_state& p, std::span<const std::uint64_t> addresses) {
   std::vector<stack_frame> out;
@@ -99,7 +101,8 @@ capture_ref finding_store::capture(process_state& p, const capture_state& c) {
   r.id = c.id;
   r.mode = modes[static_cast<std::size_t>(c.mode)];
   r.stream = stream_name(p, c.origin);
-  if (constexpr std::string_view word = "stream "; r.stream.starts_with(word)) r.stream.erase(0, word.size()); // reports say it
+  if (constexpr std::string_view word = "stream "; r.stream.starts_with(word))
+    r.stream.erase(0, word.size()); // reports say it
   r.origin_thread = thread(p, c.thread);
   r.began_at = stack(p, c.stack);
   return r;
@@ -152,7 +155,8 @@ finding finding_store::make(const rule& r, const subject& s, const rule_variant*
     f.result_name = result_name(f.result);
     f.thread = thread(p, v.thread->index);
     f.stack = stack(p, v.event->stack);
-    if (f.stack.empty() && v.exec != nullptr && v.call->cls == trace::call_class::graph_launch) f.stack = launch_stack(p, v);
+    if (f.stack.empty() && v.exec != nullptr && v.call->cls == trace::call_class::graph_launch)
+      f.stack = launch_stack(p, v);
     f.python = python_frames(v.python);
   } else {
     f.thread.pid = p.trace.pid;
@@ -167,8 +171,8 @@ finding finding_store::make(const rule& r, const subject& s, const rule_variant*
   return f;
 }
 
-// Rule, call, the nearest callers by module and symbol, and what the rule groups by. Nothing that a rebuild, another load address
-// or an added line would change.
+// Rule, call, the nearest callers by module and symbol, and what the rule groups by. Nothing that a rebuild, another
+// load address or an added line would change.
 std::string finding_store::fingerprint(const rule& r, const subject& s, const finding& f) {
   std::string all = r.about.id + '\n' + f.api;
   std::size_t used = 0;

@@ -64,6 +64,20 @@ std::shared_ptr<allocation> memory_map::map(allocation a) {
   return add(a);
 }
 
+void memory_map::remove_context(std::uint64_t context, const allocation& how) {
+  if (context == 0) return;
+  std::erase_if(by_base_, [&](const auto& entry) {
+    allocation& a = *entry.second;
+    if (a.context != context) return false;
+    a.freed_by = how.freed_by;
+    a.freed_stack = how.freed_stack;
+    a.freed_thread = how.freed_thread;
+    a.freed_ns = how.freed_ns;
+    kill(a);
+    return true;
+  });
+}
+
 void memory_map::unmap(std::uint64_t base, std::uint64_t size, const allocation& how) {
   const std::uint64_t end = end_of(base, size);
   for (auto it = by_base_.lower_bound(base); it != by_base_.end() && it->first < end;) {

@@ -1,4 +1,5 @@
-// Which allocation an address belongs to, and belonged to. One address may have many owners one after the other: generations.
+// Which allocation an address belongs to, and belonged to. One address may have many owners one after the other:
+// generations.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +24,7 @@ struct allocation {
   std::uint32_t made_stack = 0, freed_stack = 0;
   std::uint32_t made_thread = 0, freed_thread = 0;
   std::int64_t freed_ns = 0;
+  std::uint64_t context = 0; // current when it was made; 0 = not known
 
   bool contains(std::uint64_t address) const { return address - base < size; }
 };
@@ -43,6 +45,9 @@ class memory_map {
   std::shared_ptr<allocation> map(allocation a);
   void unmap(std::uint64_t base, std::uint64_t size, const allocation& how);
   void release_reservation(std::uint64_t base, std::uint64_t size);
+
+  // A context went, and its memory with it.
+  void remove_context(std::uint64_t context, const allocation& how);
 
   std::size_t live() const { return by_base_.size(); }
   // Changes whenever memory that a graph refers to died or came back.

@@ -6,7 +6,8 @@ namespace capturesan {
 
 namespace {
 
-// For the heap: true if `a` comes after `b`. Equal instants: processes and threads in a fixed order, so that results are stable.
+// For the heap: true if `a` comes after `b`. Equal instants: processes and threads in a fixed order, so that results
+// are stable.
 bool later(const merged_event& a, const merged_event& b) {
   if (a.at_ns != b.at_ns) return a.at_ns > b.at_ns;
   if (a.file != b.file) return a.file->process().pid > b.file->process().pid;

@@ -1,5 +1,5 @@
-// Puts the events of all threads of all processes into one order: by the instant of classes.def (entry or exit) on the clock of
-// the trace headers.
+// Puts the events of all threads of all processes into one order: by the instant of classes.def (entry or exit) on the
+// clock of the trace headers.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ class merger {
   // Looks for cursors that have got something to read. Call after refreshing the files.
   void collect();
 
-  // Calls f(const merged_event&) for every event up to the horizon; later ones stay for the next call. What the cursor shows is
-  // valid during the call.
+  // Calls f(const merged_event&) for every event up to the horizon; later ones stay for the next call. What the cursor
+  // shows is valid during the call.
   template <class F>
   void drain(std::int64_t horizon_ns, F&& f) {
     while (!heap_.empty() && heap_.front().at_ns <= horizon_ns) {

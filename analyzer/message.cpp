@@ -36,18 +36,25 @@ std::string show_duration(std::int64_t ns) {
 std::string show(field_id id, const field_value& v) {
   if (!v.present) return "?";
   switch (info(id).type) {
-  case field_type::boolean: return v.number != 0 ? "yes" : "no";
-  case field_type::text: return std::string(v.text);
-  case field_type::address: return fmt::format("{:#x}", static_cast<std::uint64_t>(v.number));
-  case field_type::size: return show_size(v.number);
-  case field_type::duration: return show_duration(v.number);
-  case field_type::result: return fmt::format("{} ({})", result_name(static_cast<int>(v.number)), v.number);
+  case field_type::boolean:
+    return v.number != 0 ? "yes" : "no";
+  case field_type::text:
+    return std::string(v.text);
+  case field_type::address:
+    return fmt::format("{:#x}", static_cast<std::uint64_t>(v.number));
+  case field_type::size:
+    return show_size(v.number);
+  case field_type::duration:
+    return show_duration(v.number);
+  case field_type::result:
+    return fmt::format("{} ({})", result_name(static_cast<int>(v.number)), v.number);
   case field_type::word: {
     const auto words = words_of(id);
     const auto i = static_cast<std::size_t>(v.number);
     return i < words.size() ? std::string(words[i]) : "?";
   }
-  case field_type::number: break;
+  case field_type::number:
+    break;
   }
   return std::to_string(v.number);
 }
@@ -124,10 +131,18 @@ std::string message_template::fill(const field_source& s) const {
       continue;
     }
     switch (p.as) {
-    case format::plain: out += show(p.field, v); break;
-    case format::hex: out += fmt::format("{:#x}", static_cast<std::uint64_t>(v.number)); break;
-    case format::size: out += show_size(v.number); break;
-    case format::duration: out += show_duration(v.number); break;
+    case format::plain:
+      out += show(p.field, v);
+      break;
+    case format::hex:
+      out += fmt::format("{:#x}", static_cast<std::uint64_t>(v.number));
+      break;
+    case format::size:
+      out += show_size(v.number);
+      break;
+    case format::duration:
+      out += show_duration(v.number);
+      break;
     }
   }
   return out;

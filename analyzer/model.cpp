@@ -22,8 +22,10 @@ bool names_event(call_class c) {
   case call_class::timing:
   case call_class::stream_wait:
   case call_class::event_record:
-  case call_class::context_event: return true;
-  default: return false;
+  case call_class::context_event:
+    return true;
+  default:
+    return false;
   }
 }
 
@@ -144,29 +146,126 @@ void model::apply_call(process_state& p, event_view& v, const thread_cursor& rec
   }
   if (v.on_capturing_stream) count_work(p, v);
   switch (cls) {
-  case call_class::capture_begin: begin_capture(p, v); break;
-  case call_class::capture_end: end_capture(p, v); break;
-  case call_class::thread_mode: v.thread->mode = static_cast<capture_mode>(std::min<std::uint64_t>(e.arg[0], 2)); break;
-  case call_class::stream_create: p.streams[e.arg[0]] = {(e.arg[1] & 1) != 0}; break;
-  case call_class::stream_destroy: stream_destroyed(p, v); break;
-  case call_class::stream_wait: wait_event(p, v); break;
+  case call_class::capture_begin:
+    begin_capture(p, v);
+    break;
+  case call_class::capture_end:
+    end_capture(p, v);
+    break;
+  case call_class::thread_mode:
+    v.thread->mode = static_cast<capture_mode>(std::min<std::uint64_t>(e.arg[0], 2));
+    break;
+  case call_class::stream_create:
+    p.streams[e.arg[0]] = {(e.arg[1] & 1) != 0};
+    break;
+  case call_class::stream_destroy:
+    stream_destroyed(p, v);
+    break;
+  case call_class::stream_wait:
+    wait_event(p, v);
+    break;
   case call_class::event_create:
-  case call_class::event_destroy: p.events.erase(e.arg[0]); break;
-  case call_class::event_record: record_event(p, v); break;
-  case call_class::graph_create: p.graphs[e.arg[0]] = {}; break;
+  case call_class::event_destroy:
+    p.events.erase(e.arg[0]);
+    break;
+  case call_class::event_record:
+    record_event(p, v);
+    break;
+  case call_class::graph_create:
+    p.graphs[e.arg[0]] = {};
+    break;
   case call_class::graph_clone: {
     const auto original = p.graphs.find(e.arg[1]);
     const graph_state copy = original == p.graphs.end() ? graph_state{} : original->second;
     p.graphs[e.arg[0]] = copy;
     break;
   }
-  case call_class::graph_destroy: p.graphs.erase(e.arg[0]); break;
-  case call_class::graph_instantiate: instantiate(p, v, records); break;
-  case call_class::graph_update: update_exec(p, v, records); break;
-  case call_class::exec_edit: edit_exec(p, v, records); break;
-  case call_class::graph_launch: launch_graph(p, v); break;
-  case call_class::exec_destroy: destroy_exec(p, e.arg[0]); break;
-  default: apply_memory(p, v); break;
+  case call_class::graph_destroy:
+    p.graphs.erase(e.arg[0]);
+    break;
+  case call_class::graph_instantiate:
+    instantiate(p, v, records);
+    break;
+  case call_class::graph_update:
+    update_exec(p, v, records);
+    break;
+  case call_class::exec_edit:
+    edit_exec(p, v, records);
+    break;
+  case call_class::graph_launch:
+    launch_graph(p, v);
+    break;
+  case call_class::exec_destroy:
+    destroy_exec(p, e.arg[0]);
+    break;
+  case call_class::context_create:
+  case call_class::context_set:
+  case call_class::context_pop:
+  case call_class::context_destroy:
+  case call_class::context_release:
+  case call_class::module_load:
+  case call_class::module_unload:
+  case call_class::function_get:
+    apply_object(p, v);
+    break;
+  default:
+    apply_memory(p, v);
+    break;
+  }
+}
+
+// Who frees, for the allocations that go with what is destroyed.
+allocation model::freed_by(const event_view& v) {
+  allocation how;
+  how.freed_by = v.call;
+  how.freed_stack = v.event->stack;
+  how.freed_thread = v.thread->index;
+  how.freed_ns = v.at_ns;
+  return how;
+}
+
+// Contexts, modules and functions.
+void model::apply_object(process_state& p, event_view& v) {
+  const trace::event& e = *v.event;
+  switch (v.call->cls) {
+  case call_class::context_create:
+    if (v.call->api == "cuDevicePrimaryCtxRetain") {
+      p.primary_contexts[e.arg[1]] = e.arg[0]; // retained, not made current
+    } else {
+      v.thread->context = e.arg[0];
+    }
+    break;
+  case call_class::context_set:
+    v.thread->context = e.arg[0];
+    break;
+  case call_class::context_pop:
+    v.thread->context = 0; // what is below is not recorded
+    break;
+  case call_class::context_destroy:
+    p.memory.remove_context(e.arg[0], freed_by(v));
+    break;
+  case call_class::context_release: {
+    // A release only counts down; a reset takes the context's memory with it.
+    const auto primary = p.primary_contexts.find(e.arg[0]);
+    if (v.call->api != "cuDevicePrimaryCtxReset" || primary == p.primary_contexts.end()) break;
+    p.memory.remove_context(primary->second, freed_by(v));
+    break;
+  }
+  case call_class::module_load:
+    p.modules.insert(e.arg[0]);
+    break;
+  case call_class::module_unload:
+    p.modules.erase(e.arg[0]);
+    std::erase_if(p.functions, [&](const auto& f) { return f.second->module == e.arg[0]; });
+    break;
+  case call_class::function_get: {
+    auto& f = p.functions[e.arg[0]];
+    if (!f) f = std::make_shared<function_state>();
+    f->module = e.arg[1];
+    break;
+  }
+  default:
+    break;
   }
 }
 
@@ -176,10 +275,18 @@ void model::apply_memory(process_state& p, event_view& v) {
   const trace::event& e = *v.event;
   allocation a;
   switch (v.call->cls) {
-  case call_class::alloc: a.kind = kind_of_allocation(v.call->api); break;
-  case call_class::host_alloc: a.kind = memory_kind::pinned; break;
-  case call_class::host_register: a.kind = memory_kind::registered; break;
-  case call_class::map: a.kind = memory_kind::mapped; break;
+  case call_class::alloc:
+    a.kind = kind_of_allocation(v.call->api);
+    break;
+  case call_class::host_alloc:
+    a.kind = memory_kind::pinned;
+    break;
+  case call_class::host_register:
+    a.kind = memory_kind::registered;
+    break;
+  case call_class::map:
+    a.kind = memory_kind::mapped;
+    break;
   case call_class::free:
   case call_class::host_free:
   case call_class::host_unregister:
@@ -191,14 +298,13 @@ void model::apply_memory(process_state& p, event_view& v) {
     }
     return;
   case call_class::unmap:
-    a.freed_by = v.call;
-    a.freed_stack = e.stack;
-    a.freed_thread = v.thread->index;
-    a.freed_ns = v.at_ns;
-    p.memory.unmap(e.arg[0], e.arg[1], a);
+    p.memory.unmap(e.arg[0], e.arg[1], freed_by(v));
     return;
-  case call_class::address_free: p.memory.release_reservation(e.arg[0], e.arg[1]); return;
-  default: return;
+  case call_class::address_free:
+    p.memory.release_reservation(e.arg[0], e.arg[1]);
+    return;
+  default:
+    return;
   }
   if (e.arg[1] == 0) return;
   a.base = e.arg[0];
@@ -206,6 +312,7 @@ void model::apply_memory(process_state& p, event_view& v) {
   a.made_by = v.call;
   a.made_stack = e.stack;
   a.made_thread = v.thread->index;
+  a.context = v.thread->context;
   if (a.kind == memory_kind::mapped) {
     p.memory.map(a);
   } else {

@@ -1,11 +1,12 @@
-// The state of the traced processes, rebuilt from their events: threads and their modes, streams, events, captures, memory, graphs,
-// execs. Its size follows what is alive in the processes, not how long they run. It states facts; rules judge.
+// The state of the traced processes, rebuilt from their events: threads and their modes, streams, events, captures,
+// memory, graphs, execs. Its size follows what is alive in the processes, not how long they run. It states facts; rules
+// judge.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
-#include <functional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -56,8 +57,8 @@ struct capture_state {
   std::uint64_t nodes = 0;              // of its graph, once it has ended well
 
   // The engine's own notes.
-  int culprit_finding = -1;  // index in its store
-  int probable_finding = -1; // explains the end if no culprit shows up
+  int culprit_finding = -1;          // index in its store
+  int probable_finding = -1;         // explains the end if no culprit shows up
   std::vector<cascade_call> waiting; // 901s seen before the culprit
 
   std::vector<stream_key> unjoined() const;
@@ -75,7 +76,8 @@ struct event_state {
 };
 
 struct function_state {
-  std::string name; // mangled
+  std::string name;                                            // mangled
+  std::uint64_t module = 0;                                    // module or library it came from; 0 = not known
   std::vector<std::pair<std::uint16_t, std::uint16_t>> layout; // offset, size of each parameter
 };
 
@@ -111,15 +113,17 @@ struct exec_state {
   std::vector<pointer_use> pointers;
   std::uint64_t replays = 0;
   std::uint64_t kernels = 0, kernels_resolved = 0;
-  bool unknown = false;     // changed in a way the trace does not show: judge nothing
-  bool changed = true;      // since the last replay
-  std::vector<std::pair<std::uint64_t, std::uint32_t>> launch_sites; // return address, stack of the first launch from there
-  std::uint64_t epoch = 0;  // memory_map::graph_epoch() at the last replay
+  bool unknown = false; // changed in a way the trace does not show: judge nothing
+  bool changed = true;  // since the last replay
+  std::vector<std::pair<std::uint64_t, std::uint32_t>>
+      launch_sites;        // return address, stack of the first launch from there
+  std::uint64_t epoch = 0; // memory_map::graph_epoch() at the last replay
 };
 
 struct thread_state {
   std::uint32_t index = 0;
   capture_mode mode = capture_mode::global;
+  std::uint64_t context = 0; // current one, as far as the trace tells
 };
 
 struct process_state {
@@ -130,11 +134,13 @@ struct process_state {
   std::unordered_map<std::uint64_t, stream_state> streams;
   std::unordered_map<std::uint64_t, event_state> events; // only those last recorded in a capture window
   std::unordered_map<stream_key, capture_state*> capturing;
-  std::vector<std::unique_ptr<capture_state>> open;      // in order of begin
+  std::vector<std::unique_ptr<capture_state>> open;        // in order of begin
   std::vector<std::unique_ptr<capture_state>> unexplained; // ended invalidated, culprit not (yet) seen
-  std::vector<std::unique_ptr<capture_state>> ended_now; // ended by the event at hand
+  std::vector<std::unique_ptr<capture_state>> ended_now;   // ended by the event at hand
   memory_map memory;
-  std::unordered_map<std::uint64_t, std::shared_ptr<const function_state>> functions;
+  std::unordered_map<std::uint64_t, std::uint64_t> primary_contexts; // by device
+  std::set<std::uint64_t> modules;                                   // loaded ones, libraries included
+  std::unordered_map<std::uint64_t, std::shared_ptr<function_state>> functions;
   std::unordered_map<std::uint64_t, graph_state> graphs;
   std::unordered_map<std::uint64_t, std::unique_ptr<exec_state>> execs;
 
@@ -158,12 +164,12 @@ struct event_view {
   const event_state* operand_event = nullptr; // last record of the event the call names, as it was before the call
   bool operand_open = false;                  // ... is in a capture that is still open
   exec_state* exec = nullptr;
-  bool is_replay = false; // of exec
-  std::string_view python; // frames of the call as CPython printed them; empty if none were recorded
+  bool is_replay = false;             // of exec
+  std::string_view python;            // frames of the call as CPython printed them; empty if none were recorded
   std::vector<pointer_use*> pointers; // of the replay: all at the first, then those whose memory changed
 };
 
-bool is_capture_result(int result);    // 900-908
+bool is_capture_result(int result);                          // 900-908
 inline bool is_cascade(int result) { return result == 901; } // a capture that was invalidated before
 
 class model {
@@ -187,6 +193,8 @@ class model {
   thread_state& thread(process_state& p, std::uint32_t index);
   void apply_call(process_state& p, event_view& v, const thread_cursor& records);
   void apply_memory(process_state& p, event_view& v);
+  void apply_object(process_state& p, event_view& v);
+  static allocation freed_by(const event_view& v);
 
   // model_capture.cpp
   void begin_capture(process_state& p, event_view& v);
@@ -202,6 +210,7 @@ class model {
 
   // model_graph.cpp
   void read_side_records(process_state& p, event_view& v, const thread_cursor& records);
+  void read_function(process_state& p, const trace::payload_record& head, std::span<const std::byte> payload);
   void instantiate(process_state& p, event_view& v, const thread_cursor& records);
   void update_exec(process_state& p, event_view& v, const thread_cursor& records);
   void edit_exec(process_state& p, event_view& v, const thread_cursor& records);

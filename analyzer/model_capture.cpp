@@ -22,8 +22,8 @@ void merge_into(reach& to, const reach& from) {
   }
 }
 
-// The call a status record speaks of may invalidate several captures; this is the one to report: first those it invalidated
-// just now, the thread's own before others', then its stream's capture, then the youngest invalidated one.
+// The call a status record speaks of may invalidate several captures; this is the one to report: first those it
+// invalidated just now, the thread's own before others', then its stream's capture, then the youngest invalidated one.
 int preference(const capture_state& c, const event_view& v, capture_status status, stream_key key) {
   int points = 0;
   if (status == capture_status::invalidated && !c.culprit_seen) points += 16;
@@ -124,8 +124,8 @@ void model::judge_refusal(process_state& p, event_view& v, const thread_cursor& 
     v.claimed.push_back(c);
   }
   if (!may_claim || !v.claimed.empty()) return;
-  // A call of another thread that broke a capture may take its place only after the capture's end: it was under way when that
-  // end returned.
+  // A call of another thread that broke a capture may take its place only after the capture's end: it was under way
+  // when that end returned.
   for (const auto& c : p.unexplained) {
     if (c->culprit_seen || e.begin > c->end_ticks || e.end < c->begin_ticks) continue;
     c->culprit_seen = true;
@@ -245,12 +245,14 @@ void model::count_work(process_state&, event_view& v) {
   case call_class::interop:
   case call_class::alloc:
   case call_class::free:
-  case call_class::graph_launch: break;
+  case call_class::graph_launch:
+    break;
   case call_class::event_record:
     v.capture->workers.insert(v.thread->index);
     if ((v.event->arg[1] & external_flag) == 0) return; // no node of its own
     break;
-  default: return;
+  default:
+    return;
   }
   auto& m = v.capture->members[key_of(v.event->stream, v.call->per_thread, v.thread->index)];
   ++m.work;

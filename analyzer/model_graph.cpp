@@ -17,6 +17,7 @@ std::uint64_t word_at(std::span<const std::byte> block, std::size_t offset) {
   return word;
 }
 
+constexpr std::size_t most_launch_sites = 1024; // of one exec
 // Bits of value[3] of a memcpy node.
 constexpr std::uint64_t host_destination = 1, host_source = 2, array_destination = 4, array_source = 8;
 
@@ -24,24 +25,35 @@ constexpr std::uint64_t host_destination = 1, host_source = 2, array_destination
 
 void model::read_side_records(process_state& p, event_view& v, const thread_cursor& records) {
   records.each_side_record([&](const side_record& r) {
-    if (r.kind == record_kind::python_stack) {
-      const auto head = r.as<trace::payload_record>();
-      const auto text = r.payload(sizeof(head), head.bytes);
-      v.python = {reinterpret_cast<const char*>(text.data()), text.size()};
-    }
-    if (r.kind != record_kind::function) return;
+    if (r.kind != record_kind::python_stack && r.kind != record_kind::function && r.kind != record_kind::text) return;
     const auto head = r.as<trace::payload_record>();
     const auto payload = r.payload(sizeof(head), head.bytes);
-    auto f = std::make_shared<function_state>();
-    const std::size_t count = std::min<std::size_t>(head.aux, payload.size() / 4);
-    for (std::size_t i = 0; i < count; ++i) {
-      std::uint16_t pair[2];
-      std::memcpy(pair, payload.data() + i * 4, 4);
-      f->layout.emplace_back(pair[0], pair[1]);
+    const std::string_view text(reinterpret_cast<const char*>(payload.data()), payload.size());
+    if (r.kind == record_kind::python_stack) {
+      v.python = text;
+    } else if (r.kind == record_kind::function) {
+      read_function(p, head, payload);
+    } else if (head.aux == static_cast<std::uint16_t>(trace::text_role::function_name)) {
+      auto& f = p.functions[head.key];
+      if (f && f->name == text) return; // asked for again: its layout still holds
+      f = std::make_shared<function_state>();
+      f->name = text;
     }
-    f->name.assign(reinterpret_cast<const char*>(payload.data()) + count * 4, payload.size() - count * 4);
-    p.functions[head.key] = std::move(f);
   });
+}
+
+void model::read_function(process_state& p, const trace::payload_record& head, std::span<const std::byte> payload) {
+  auto f = std::make_shared<function_state>();
+  const std::size_t count = std::min<std::size_t>(head.aux, payload.size() / 4);
+  for (std::size_t i = 0; i < count; ++i) {
+    std::uint16_t pair[2];
+    std::memcpy(pair, payload.data() + i * 4, 4);
+    f->layout.emplace_back(pair[0], pair[1]);
+  }
+  f->name.assign(reinterpret_cast<const char*>(payload.data()) + count * 4, payload.size() - count * 4);
+  auto& slot = p.functions[head.key];
+  if (slot) f->module = slot->module;
+  slot = std::move(f);
 }
 
 void model::add_pointer(process_state& p, exec_state& x, const pointer_use& use) {
@@ -53,8 +65,8 @@ void model::add_pointer(process_state& p, exec_state& x, const pointer_use& use)
   x.pointers.back().memory = std::move(a);
 }
 
-// Words of the parameter block that are addresses. A parameter of 8 bytes is a pointer if it points somewhere; a word inside a
-// larger one may be one.
+// Words of the parameter block that are addresses. A parameter of 8 bytes is a pointer if it points somewhere; a word
+// inside a larger one may be one.
 void model::read_parameters(process_state& p, exec_state& x, std::uint32_t node, std::span<const std::byte> block) {
   const exec_node& n = x.nodes[node];
   const auto use = [&](std::size_t at, std::int32_t parameter, std::size_t offset, certainty sure) {
@@ -105,13 +117,18 @@ void model::read_node(process_state& p, exec_state& x, const side_record& r) {
     add_pointer(p, x, u);
   };
   switch (n.type) {
-  case node_type::kernel: read_parameters(p, x, place, r.payload(sizeof(n), n.bytes)); break;
+  case node_type::kernel:
+    read_parameters(p, x, place, r.payload(sizeof(n), n.bytes));
+    break;
   case node_type::memcpy:
     if ((n.value[3] & (host_destination | array_destination)) == 0) exact(n.value[0]);
     if ((n.value[3] & (host_source | array_source)) == 0) exact(n.value[1]);
     break;
-  case node_type::memset: exact(n.value[0]); break;
-  default: break;
+  case node_type::memset:
+    exact(n.value[0]);
+    break;
+  default:
+    break;
   }
 }
 
@@ -200,7 +217,8 @@ void model::launch_graph(process_state& p, event_view& v) {
   v.exec = &x;
   if (v.on_capturing_stream) return; // becomes a child graph of the capture
   v.is_replay = true;
-  if (v.event->stack != 0) x.launch_sites.emplace_back(v.event->arg[1], v.event->stack);
+  if (v.event->stack != 0 && x.launch_sites.size() < most_launch_sites)
+    x.launch_sites.emplace_back(v.event->arg[1], v.event->stack);
   ++replays_;
   ++x.replays;
   const std::uint64_t epoch = p.memory.graph_epoch();

@@ -54,9 +54,8 @@ void traced_process::add_stack(std::uint32_t id, std::span<const std::uint64_t> 
 }
 
 const traced_module* traced_process::module_at(std::uint64_t address) const {
-  const auto it = std::find_if(modules_.rbegin(), modules_.rend(), [&](const traced_module& m) {
-    return m.begin <= address && address < m.end;
-  });
+  const auto it = std::find_if(modules_.rbegin(), modules_.rend(),
+                               [&](const traced_module& m) { return m.begin <= address && address < m.end; });
   return it == modules_.rend() ? nullptr : &*it;
 }
 

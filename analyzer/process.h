@@ -1,5 +1,5 @@
-// What one trace file says about its process as a whole, apart from the order of its events: identity, clock, call names, call
-// stacks, loaded modules. Filled by the reader, read by everyone after it.
+// What one trace file says about its process as a whole, apart from the order of its events: identity, clock, call
+// names, call stacks, loaded modules. Filled by the reader, read by everyone after it.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,12 @@ namespace capturesan {
 
 // What a call id of a file stands for.
 struct call_ref {
-  std::string symbol;                  // ABI name; "call <id>" if the file does not name it
-  std::string api;                     // documented name
+  std::string symbol; // ABI name; "call <id>" if the file does not name it
+  std::string api;    // documented name
   trace::call_class cls = trace::call_class::attribute;
-  bool known = false;                  // this build has it in its list
-  bool per_thread = false;             // stream 0 is the thread's own default stream
-  bool order_entry = false;            // takes its place at entry, not at exit
+  bool known = false;       // this build has it in its list
+  bool per_thread = false;  // stream 0 is the thread's own default stream
+  bool order_entry = false; // takes its place at entry, not at exit
 };
 
 struct traced_thread {
@@ -56,7 +56,7 @@ class traced_process {
   std::uint64_t lost = 0, lost_first = 0, lost_last = 0; // records, ticks
   trace::lost_why lost_reason = trace::lost_why::none;
   std::uint64_t recycled = 0; // chunks of the trace that were overwritten before they were read here
-  bool truncated = false; // cut off, or damaged somewhere
+  bool truncated = false;     // cut off, or damaged somewhere
   std::uint64_t clock_ticks = 0, clock_ns = 0;
   double ns_per_tick = 1.0;
   std::vector<traced_text> texts; // those that belong to no event

@@ -36,8 +36,10 @@ bool belongs_to_event(record_kind kind) {
   case record_kind::capture_status:
   case record_kind::function:
   case record_kind::python_stack:
-  case record_kind::text: return true;
-  default: return false;
+  case record_kind::text:
+    return true;
+  default:
+    return false;
   }
 }
 
@@ -54,7 +56,8 @@ bool is_process_text(std::uint16_t role) {
 problem trace_file::header_problem(const std::byte* h, std::size_t bytes, const std::string& name) const {
   using trace::file_header;
   if (bytes < sizeof(trace::file_magic) || std::memcmp(h, trace::file_magic, sizeof(trace::file_magic)) != 0) {
-    return {{name}, "TRC002", "not a trace", "pass a " + std::string(trace::file_suffix) + " file or a folder of them", ""};
+    return {
+        {name}, "TRC002", "not a trace", "pass a " + std::string(trace::file_suffix) + " file or a folder of them", ""};
   }
   if (bytes < sizeof(file_header)) return {{name}, "TRC003", "the trace ends inside its header", "", ""};
   const auto major = load<std::uint16_t>(h + offsetof(file_header, major));
@@ -159,8 +162,8 @@ void trace_file::note_used() {
 std::size_t trace_file::refresh() {
   std::byte head[sizeof(trace::file_header)];
   if (bytes_->read(0, head, sizeof(head)) == sizeof(head)) read_header(head);
-  // A record seen in this first look has all its predecessors, in whichever chunk, visible in the second look below. So a
-  // thread's move to another chunk is followed only if it was seen here; see index_chunk.
+  // A record seen in this first look has all its predecessors, in whichever chunk, visible in the second look below. So
+  // a thread's move to another chunk is followed only if it was seen here; see index_chunk.
   note_used();
   std::size_t records = 0;
   for (const std::uint32_t n : active_)
@@ -206,7 +209,8 @@ void trace_file::release_consumed() {
   std::erase_if(sealed_, [&](std::uint32_t n) {
     chunk_info& c = chunks_[n];
     if (c.unread != 0) return false;
-    if (!bytes_->write(chunk_offset(n) + offsetof(trace::chunk_header, state), &consumed, sizeof(consumed))) return false;
+    if (!bytes_->write(chunk_offset(n) + offsetof(trace::chunk_header, state), &consumed, sizeof(consumed)))
+      return false;
     c.released = true;
     ++consumed_;
     active_.push_back(n); // it will be used anew
@@ -233,7 +237,8 @@ std::uint16_t trace_file::index_record(chunk_info& c, std::uint32_t number, cons
     c.thread = t.index;
     started_ = t.started;
     traced_thread& known = process_.threads[t.index];
-    known = {t.index, t.tid, text_of(reinterpret_cast<const std::byte*>(t.name), sizeof(t.name)), t.stack_low, t.stack_high};
+    known = {t.index, t.tid, text_of(reinterpret_cast<const std::byte*>(t.name), sizeof(t.name)), t.stack_low,
+             t.stack_high};
     thread_cursor& cur = cursor(t.index);
     // Keep the thread's segments in the order in which it took its chunks; those being read stay in front.
     const thread_cursor::segment s{t.started, number, next, next};
@@ -287,7 +292,9 @@ void trace_file::absorb(record_kind kind, const std::byte* at, std::size_t bytes
   const std::size_t n = std::min<std::size_t>(p.bytes, bytes - head);
   const char* payload = reinterpret_cast<const char*>(at + head);
   switch (kind) {
-  case record_kind::call_name: process_.name_call(p.aux, {payload, n}); break;
+  case record_kind::call_name:
+    process_.name_call(p.aux, {payload, n});
+    break;
   case record_kind::stack: {
     std::vector<std::uint64_t> addresses(n / sizeof(std::uint64_t));
     if (!addresses.empty()) std::memcpy(addresses.data(), payload, addresses.size() * sizeof(std::uint64_t));
@@ -304,7 +311,8 @@ void trace_file::absorb(record_kind kind, const std::byte* at, std::size_t bytes
       process_.texts.push_back({static_cast<trace::text_role>(p.aux), p.key, std::string(payload, n)});
     }
     break;
-  default: break;
+  default:
+    break;
   }
 }
 
@@ -332,7 +340,8 @@ std::vector<thread_cursor*> trace_file::cursors() {
 void trace_file::add_unfinished() {
   for (std::uint32_t n = 0; n < chunks_.size(); ++n) {
     std::byte h[sizeof(trace::chunk_header)];
-    if (bytes_->read(chunk_offset(n), h, sizeof(h)) < sizeof(h) || load<std::uint32_t>(h) != trace::chunk_magic) continue;
+    if (bytes_->read(chunk_offset(n), h, sizeof(h)) < sizeof(h) || load<std::uint32_t>(h) != trace::chunk_magic)
+      continue;
     using trace::chunk_header;
     const auto begin = load<std::uint64_t>(h + offsetof(chunk_header, pending_begin));
     if (begin == 0) continue;
@@ -389,8 +398,8 @@ bool thread_cursor::advance() {
     }
     const std::byte* r = buffer_.data() + std::size_t{static_cast<std::uint16_t>(slot_ - buffer_first_)} * slot;
     const auto kind = static_cast<record_kind>(r[0]);
-    const auto slots = kind == record_kind::none ? std::uint16_t{1}
-                                                 : std::max<std::uint16_t>(1, std::to_integer<std::uint16_t>(r[1]));
+    const auto slots =
+        kind == record_kind::none ? std::uint16_t{1} : std::max<std::uint16_t>(1, std::to_integer<std::uint16_t>(r[1]));
     slot_ = static_cast<std::uint16_t>(slot_ + slots);
     if (kind == record_kind::event) {
       std::memcpy(&event_, r, sizeof(event_));

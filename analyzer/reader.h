@@ -18,7 +18,8 @@
 
 namespace capturesan {
 
-// A record that belongs to the event after it (node, params, capture_status, function, text, python_stack). Valid until the cursor moves.
+// A record that belongs to the event after it (node, params, capture_status, function, text, python_stack). Valid until
+// the cursor moves.
 struct side_record {
   trace::record_kind kind;
   const std::byte* data; // the record from its first slot on
@@ -65,7 +66,7 @@ class thread_cursor {
 
  private:
   friend class trace_file;
-  struct segment { // a run of slots of one chunk that this thread wrote
+  struct segment {         // a run of slots of one chunk that this thread wrote
     std::uint64_t started; // ticks at which the thread took the chunk: the order of its segments
     std::uint32_t chunk;
     std::uint16_t first, end;
@@ -75,9 +76,9 @@ class thread_cursor {
   trace_file& file_;
   std::uint32_t index_;
   std::vector<segment> segments_;
-  std::size_t segment_ = 0;    // being read
-  std::size_t growing_ = 0;    // being indexed
-  std::uint16_t slot_ = 0;     // next, within the chunk
+  std::size_t segment_ = 0;       // being read
+  std::size_t growing_ = 0;       // being indexed
+  std::uint16_t slot_ = 0;        // next, within the chunk
   std::vector<std::byte> buffer_; // slots [buffer_first_, buffer_end_) of that chunk
   std::uint16_t buffer_first_ = 0, buffer_end_ = 0;
   std::vector<std::byte> side_;
@@ -95,7 +96,8 @@ class trace_file {
   std::size_t refresh();
   // Tells the process, which is still writing, which chunks have been read to their end: it may use them anew.
   void release_consumed();
-  // Adds an event flagged `event_unfinished` for each call that was under way when the file ended. Once, after the last refresh.
+  // Adds an event flagged `event_unfinished` for each call that was under way when the file ended. Once, after the last
+  // refresh.
   void add_unfinished();
 
   traced_process& process() { return process_; }
@@ -114,14 +116,14 @@ class trace_file {
 
  private:
   struct chunk_info {
-    std::uint64_t sequence = 0;   // under which it was indexed; a higher one means that it holds something new
-    std::uint32_t thread = 0;     // that writes into it now
-    std::uint16_t indexed = 1;    // slots looked at
-    std::uint16_t seen_used = 0;  // at the start of this refresh
-    std::uint16_t unread = 0;     // segments in it that no cursor has finished
+    std::uint64_t sequence = 0;  // under which it was indexed; a higher one means that it holds something new
+    std::uint32_t thread = 0;    // that writes into it now
+    std::uint16_t indexed = 1;   // slots looked at
+    std::uint16_t seen_used = 0; // at the start of this refresh
+    std::uint16_t unread = 0;    // segments in it that no cursor has finished
     bool sealed = false;
     bool definitions = false;
-    bool released = false;        // marked as consumed
+    bool released = false; // marked as consumed
   };
 
   explicit trace_file(std::unique_ptr<byte_source> bytes) : bytes_(std::move(bytes)) {}

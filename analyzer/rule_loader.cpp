@@ -18,9 +18,10 @@ constexpr int most_macro_hops = 32;
 using kind = yaml_node::kind;
 
 constexpr std::string_view file_keys[] = {"schema", "requires", "lists", "macros", "rules", "overrides"};
-constexpr std::string_view rule_keys[] = {"id", "name", "description", "events", "each", "when", "severity", "confidence",
-                                          "message", "remediation", "doc", "tags", "threshold", "group_by", "exceptions",
-                                          "variants", "level", "enabled", "since", "tests"};
+constexpr std::string_view rule_keys[] = {"id",       "name",     "description", "events",   "each",
+                                          "when",     "severity", "confidence",  "message",  "remediation",
+                                          "doc",      "tags",     "threshold",   "group_by", "exceptions",
+                                          "variants", "level",    "enabled",     "since",    "tests"};
 constexpr std::string_view required_keys[] = {"id", "name", "events", "when", "severity", "message", "remediation"};
 constexpr std::string_view variant_keys[] = {"when", "severity", "confidence", "message", "remediation"};
 constexpr std::string_view exception_keys[] = {"id", "when", "reason", "expires", "owner"};
@@ -78,7 +79,8 @@ class loader {
     }
     for (const auto& [name, m] : macros_)
       if (!m.used) out_->warnings.push_back(m.doc->error(*m.text, "CGW001", "macro '" + name + "' is not used"));
-    std::sort(out_->rules.begin(), out_->rules.end(), [](const auto& a, const auto& b) { return a->about.id < b->about.id; });
+    std::sort(out_->rules.begin(), out_->rules.end(),
+              [](const auto& a, const auto& b) { return a->about.id < b->about.id; });
     return std::move(out_);
   }
 
@@ -115,17 +117,22 @@ class loader {
 
   bool expect(const yaml_node& n, kind type, const std::string& what) {
     if (n.type == type) return true;
-    fail(n, "CGE013", what + (type == kind::map ? " must be a map" : type == kind::sequence ? " must be a list" : " must be a text"));
+    fail(n, "CGE013",
+         what + (type == kind::map        ? " must be a map"
+                 : type == kind::sequence ? " must be a list"
+                                          : " must be a text"));
     return false;
   }
 
-  std::optional<std::size_t> word(const yaml_node& n, std::span<const std::string_view> words, const std::string& what) {
+  std::optional<std::size_t> word(const yaml_node& n, std::span<const std::string_view> words,
+                                  const std::string& what) {
     if (n.type == kind::scalar) {
       const auto it = std::find(words.begin(), words.end(), n.text);
       if (it != words.end()) return static_cast<std::size_t>(it - words.begin());
     }
     const std::string near = did_you_mean(n.text, words);
-    fail(n, "CGE014", "'" + n.text + "' is no " + what, near.empty() ? "use one of: " + list(words) : "did you mean '" + near + "'?");
+    fail(n, "CGE014", "'" + n.text + "' is no " + what,
+         near.empty() ? "use one of: " + list(words) : "did you mean '" + near + "'?");
     return std::nullopt;
   }
 
@@ -143,11 +150,13 @@ class loader {
     if (!expect(root, kind::map, "a rule file")) return;
     const yaml_node* schema = root.find("schema");
     if (schema == nullptr) {
-      problems_.push_back(doc_->error_at(root.at, "CGE015", "key 'schema' is missing", "begin the file with `schema: 1`"));
+      problems_.push_back(
+          doc_->error_at(root.at, "CGE015", "key 'schema' is missing", "begin the file with `schema: 1`"));
       return;
     }
     if (schema->text != std::to_string(schema_version)) {
-      fail(*schema, "CGE015", "rules file is schema " + schema->text + ", this capturesan reads " + std::to_string(schema_version));
+      fail(*schema, "CGE015",
+           "rules file is schema " + schema->text + ", this capturesan reads " + std::to_string(schema_version));
       return; // nothing else can be trusted
     }
     check_keys(root, file_keys, "a rule file");
@@ -183,10 +192,12 @@ class loader {
       while (!out.empty() && out.back() == 0) out.pop_back();
       return out.empty() ? std::vector<int>{0} : out;
     };
-    const std::vector<int> want = n.text.starts_with(">=") ? parts(std::string_view(n.text).substr(2)) : std::vector<int>{};
+    const std::vector<int> want =
+        n.text.starts_with(">=") ? parts(std::string_view(n.text).substr(2)) : std::vector<int>{};
     if (n.type != kind::scalar || want.empty()) return fail(n, "CGE016", "'requires' is written like \">=0.1\"");
     if (want > parts(engine_version)) {
-      fail(n, "CGE016", "the rules need capturesan " + n.text.substr(2) + " or newer, this is " + std::string(engine_version));
+      fail(n, "CGE016",
+           "the rules need capturesan " + n.text.substr(2) + " or newer, this is " + std::string(engine_version));
     }
   }
 
@@ -262,7 +273,8 @@ class loader {
     where_ = outer_where;
   }
 
-  std::unique_ptr<expr> condition(const yaml_node& n, const std::string& key, std::set<field_group> present = {}, int hops = 0) {
+  std::unique_ptr<expr> condition(const yaml_node& n, const std::string& key, std::set<field_group> present = {},
+                                  int hops = 0) {
     if (!expect(n, kind::scalar, "'" + key + "'")) return nullptr;
     std::vector<condition_problem> found;
     auto e = parse_condition(n.text, found);
@@ -384,11 +396,14 @@ class loader {
   void read_id(const yaml_node& id, rule& r) {
     r.about.id = id.text;
     const std::string& s = id.text;
-    const auto letters = static_cast<std::size_t>(std::find_if(s.begin(), s.end(), [](char c) { return c < 'A' || c > 'Z'; }) - s.begin());
+    const auto letters = static_cast<std::size_t>(
+        std::find_if(s.begin(), s.end(), [](char c) { return c < 'A' || c > 'Z'; }) - s.begin());
     const auto digits = s.size() - letters;
     const bool good = letters >= 2 && letters <= 8 && digits >= 3 && digits <= 4 &&
-                      std::all_of(s.begin() + static_cast<std::ptrdiff_t>(letters), s.end(), [](char c) { return c >= '0' && c <= '9'; });
-    if (!good) fail(id, "CGE014", "'" + s + "' is no rule id", "use 2 to 8 capital letters and 3 or 4 digits, such as MY101");
+                      std::all_of(s.begin() + static_cast<std::ptrdiff_t>(letters), s.end(),
+                                  [](char c) { return c >= '0' && c <= '9'; });
+    if (!good)
+      fail(id, "CGE014", "'" + s + "' is no rule id", "use 2 to 8 capital letters and 3 or 4 digits, such as MY101");
     if (!ids_.insert(s).second) fail(id, "CGE031", "rule id '" + s + "' occurs twice");
   }
 
@@ -468,7 +483,8 @@ class loader {
       }
       x.expired = !x.expires.empty() && x.expires < today_;
       if (x.expired) {
-        out_->warnings.push_back(doc_->error(*item.find("expires"), "CGW002", "exception '" + x.id + "' has expired (" + where_ + ")"));
+        out_->warnings.push_back(
+            doc_->error(*item.find("expires"), "CGW002", "exception '" + x.id + "' has expired (" + where_ + ")"));
       }
       if (const auto* w = item.find("when")) x.when = condition(*w, "when", present);
       r.exceptions.push_back(std::move(x));
@@ -491,7 +507,8 @@ class loader {
     if (least == nullptr) {
       fail(n, "CGE010", "key 'at_least' is missing");
     } else {
-      const auto [end, error] = std::from_chars(least->text.data(), least->text.data() + least->text.size(), t.at_least);
+      const auto [end, error] =
+          std::from_chars(least->text.data(), least->text.data() + least->text.size(), t.at_least);
       if (error != std::errc{} || end != least->text.data() + least->text.size() || t.at_least == 0) {
         fail(*least, "CGE014", "'at_least' is a number from 1");
       }
@@ -515,18 +532,21 @@ class loader {
     check_keys(n, override_keys, "an override");
     const auto* id = n.find("rule");
     if (id == nullptr) return fail(n, "CGE010", "key 'rule' is missing");
-    const auto it = std::find_if(out_->rules.begin(), out_->rules.end(), [&](const auto& r) { return r->about.id == id->text; });
+    const auto it =
+        std::find_if(out_->rules.begin(), out_->rules.end(), [&](const auto& r) { return r->about.id == id->text; });
     if (it == out_->rules.end()) {
       std::vector<std::string_view> ids(ids_.begin(), ids_.end());
       const std::string near = did_you_mean(id->text, ids);
-      return fail(*id, "CGE032", "there is no rule '" + id->text + "' to override", near.empty() ? "" : "did you mean '" + near + "'?");
+      return fail(*id, "CGE032", "there is no rule '" + id->text + "' to override",
+                  near.empty() ? "" : "did you mean '" + near + "'?");
     }
     rule& r = **it;
     where_ = "override of " + id->text;
     read_weight(n, r.about.sev, r.about.conf);
     if (const auto* e = n.find("enabled"))
       if (const auto w = word(*e, bool_words, "truth value")) r.about.enabled = *w == 1;
-    for (const auto& [key, type] : {std::pair{"and_when", expr::kind::all_of}, std::pair{"or_when", expr::kind::any_of}}) {
+    for (const auto& [key, type] :
+         {std::pair{"and_when", expr::kind::all_of}, std::pair{"or_when", expr::kind::any_of}}) {
       const auto* more = n.find(key);
       if (more == nullptr) continue;
       auto e = condition(*more, key, groups_of(r));

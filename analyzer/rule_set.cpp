@@ -73,11 +73,14 @@ std::vector<rule_test_result> rule_set::test(const std::string& only_rule) const
 std::string to_text(const problem& p) {
   std::string out = p.at.file;
   if (p.at.line > 0) out += fmt::format(":{}:{}", p.at.line, p.at.column);
-  out += p.code.empty() ? ": error: " : p.code.starts_with("CGW") ? fmt::format(": warning[{}]: ", p.code) : fmt::format(": error[{}]: ", p.code);
+  out += p.code.empty()              ? ": error: "
+         : p.code.starts_with("CGW") ? fmt::format(": warning[{}]: ", p.code)
+                                     : fmt::format(": error[{}]: ", p.code);
   out += p.message + '\n';
   if (p.at.line > 0 && !p.excerpt.empty()) {
     const std::string number = fmt::format("{:5}", p.at.line);
-    out += fmt::format("{} | {}\n{:5} | {:{}}{}", number, p.excerpt, "", "", p.at.column - 1, std::string(static_cast<std::size_t>(p.length), '^'));
+    out += fmt::format("{} | {}\n{:5} | {:{}}{}", number, p.excerpt, "", "", p.at.column - 1,
+                       std::string(static_cast<std::size_t>(p.length), '^'));
     if (!p.hint.empty()) out += ' ' + p.hint;
     out += '\n';
   } else if (!p.hint.empty()) {

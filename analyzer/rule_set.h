@@ -1,4 +1,5 @@
-// Rule files as the command line sees them: load, list, run the tests inside them. One thread; nothing prints or throws.
+// Rule files as the command line sees them: load, list, run the tests inside them. One thread; nothing prints or
+// throws.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +17,10 @@ struct rule_info {
   severity sev = severity::error;
   confidence conf = confidence::likely;
   bool enabled = true;
-  std::string level;                // lite | full: the least trace level the rule needs
-  std::vector<std::string> events;  // call classes it looks at
-  std::string each;                 // what it walks over per event; empty = the event itself
-  std::string when;                 // its condition, as written
+  std::string level;               // lite | full: the least trace level the rule needs
+  std::vector<std::string> events; // call classes it looks at
+  std::string each;                // what it walks over per event; empty = the event itself
+  std::string when;                // its condition, as written
   std::string description, message, remediation, doc, since;
   std::vector<std::string> tags, group_by;
   std::size_t tests = 0;
@@ -39,10 +40,10 @@ struct rule_test_result {
 // A field that a condition or template may name.
 struct field_info {
   std::string name;
-  std::string type;                // bool | int | size | time | text | address | word | result
-  std::vector<std::string> words;  // of a `word` field
-  bool optional = false;           // may be absent; then `exists()` tells
-  std::string needs;               // what must be in the trace for it: empty, "full" (level) or "cupti"
+  std::string type;               // bool | int | size | time | text | address | word | result
+  std::vector<std::string> words; // of a `word` field
+  bool optional = false;          // may be absent; then `exists()` tells
+  std::string needs;              // what must be in the trace for it: empty, "full" (level) or "cupti"
   std::string doc;
 };
 

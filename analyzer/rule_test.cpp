@@ -140,7 +140,8 @@ class scenario {
       std::vector<std::string_view> apis;
       for (const auto& c : trace::call_table) apis.push_back(c.api);
       const std::string near = did_you_mean(name->text, apis);
-      throw bad_test{name, "there is no call '" + name->text + "'" + (near.empty() ? "" : "; did you mean '" + near + "'?")};
+      throw bad_test{name,
+                     "there is no call '" + name->text + "'" + (near.empty() ? "" : "; did you mean '" + near + "'?")};
     }
     built_call c;
     c.symbol = call->symbol;
@@ -295,7 +296,8 @@ std::string to_word(confidence c) {
 // Compares what was found with `expect` and says both in words.
 class verdict {
  public:
-  verdict(const yaml_node& expect, const std::vector<const finding*>& found, const scenario& s) : found_(found), scenario_(s) {
+  verdict(const yaml_node& expect, const std::vector<const finding*>& found, const scenario& s)
+      : found_(found), scenario_(s) {
     if (expect.type == kind::scalar) {
       if (expect.text != "none") throw bad_test{&expect, "`expect` is none or a map"};
       wanted_ = "no finding";
@@ -311,8 +313,8 @@ class verdict {
   std::string got() const {
     if (found_.empty()) return "no finding";
     const finding& f = *found_.front();
-    return fmt::format("{} finding{}, first at event {}: {} {} '{}'", found_.size(), found_.size() == 1 ? "" : "s", at(f), to_word(f.conf),
-                       to_word(f.sev), f.message);
+    return fmt::format("{} finding{}, first at event {}: {} {} '{}'", found_.size(), found_.size() == 1 ? "" : "s",
+                       at(f), to_word(f.conf), to_word(f.sev), f.message);
   }
 
  private:
@@ -358,11 +360,13 @@ rule_test_result run_one(const rule& r, const compiled_rules& rules, const yaml_
       if (key.text == "name") out.test = v.text;
       if (key.text == "todo") out.todo = v.text == "true";
       static constexpr std::string_view known[] = {"name", "given", "expect", "todo", "level"};
-      if (std::find(std::begin(known), std::end(known), key.text) == std::end(known)) throw bad_test{&key, "unknown key '" + key.text + "'"};
+      if (std::find(std::begin(known), std::end(known), key.text) == std::end(known))
+        throw bad_test{&key, "unknown key '" + key.text + "'"};
     }
     const auto* given = test.find("given");
     const auto* expect = test.find("expect");
-    if (given == nullptr || given->type != kind::sequence) throw bad_test{&test, "a test needs `given`, a list of events"};
+    if (given == nullptr || given->type != kind::sequence)
+      throw bad_test{&test, "a test needs `given`, a list of events"};
     if (expect == nullptr) throw bad_test{&test, "a test needs `expect`"};
     const auto* level = test.find("level");
     scenario s(level != nullptr && level->text == "full" ? trace::trace_level::full : trace::trace_level::lite);

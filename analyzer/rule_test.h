@@ -7,7 +7,8 @@
 
 namespace capturesan {
 
-// Runs the rule's tests. All rules of `rules` are active, so that a test sees what a user would see; only findings of `r` count.
+// Runs the rule's tests. All rules of `rules` are active, so that a test sees what a user would see; only findings of
+// `r` count.
 std::vector<rule_test_result> run_rule_tests(const rule& r, const compiled_rules& rules);
 
 } // namespace capturesan

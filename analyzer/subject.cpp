@@ -49,16 +49,22 @@ bool subject::same_again() const {
 
 field_value subject::get(field_id id) const {
   switch (id) {
-  case field_id::event_class: return word(kind_);
+  case field_id::event_class:
+    return word(kind_);
   case field_id::trace_level:
   case field_id::trace_driver:
   case field_id::trace_dropped:
   case field_id::trace_text:
-  case field_id::trace_count: return trace_field(id);
-  case field_id::capture_active: return number(view_.capture != nullptr ? 1 : 0);
+  case field_id::trace_count:
+    return trace_field(id);
+  case field_id::capture_active:
+    return number(view_.capture != nullptr ? 1 : 0);
   case field_id::capture_status:
-    return word(view_.capture != nullptr ? view_.status == trace::capture_status::unknown ? 3 : static_cast<int>(view_.status) : 0);
-  case field_id::capture_this_stream: return number(view_.on_capturing_stream ? 1 : 0);
+    return word(view_.capture != nullptr
+                    ? view_.status == trace::capture_status::unknown ? 3 : static_cast<int>(view_.status)
+                    : 0);
+  case field_id::capture_this_stream:
+    return number(view_.on_capturing_stream ? 1 : 0);
   case field_id::capture_id:
   case field_id::capture_mode:
   case field_id::capture_stream:
@@ -69,11 +75,13 @@ field_value subject::get(field_id id) const {
   case field_id::capture_unjoined:
   case field_id::capture_failed_before:
   case field_id::fork_stream:
-  case field_id::fork_thread: return view_.capture == nullptr ? absent() : capture_field(id);
+  case field_id::fork_thread:
+    return view_.capture == nullptr ? absent() : capture_field(id);
   case field_id::graph_id:
   case field_id::graph_replay:
   case field_id::graph_nodes:
-  case field_id::graph_capture: return view_.exec == nullptr ? absent() : graph_field(id);
+  case field_id::graph_capture:
+    return view_.exec == nullptr ? absent() : graph_field(id);
   case field_id::param_node:
   case field_id::param_node_type:
   case field_id::param_kernel:
@@ -89,8 +97,10 @@ field_value subject::get(field_id id) const {
   case field_id::mem_allocated_by:
   case field_id::mem_freed_by:
   case field_id::mem_owner_now:
-  case field_id::mem_same_again: return pointer == nullptr ? absent() : memory_field(id);
-  default: return call_field(id);
+  case field_id::mem_same_again:
+    return pointer == nullptr ? absent() : memory_field(id);
+  default:
+    return call_field(id);
   }
 }
 
@@ -102,55 +112,80 @@ field_value subject::call_field(field_id id) const {
   }
   const trace::event& e = *view_.event;
   switch (id) {
-  case field_id::event_api: return text(view_.call->api);
-  case field_id::event_symbol: return text(view_.call->symbol);
-  case field_id::event_result: return number(e.result);
+  case field_id::event_api:
+    return text(view_.call->api);
+  case field_id::event_symbol:
+    return text(view_.call->symbol);
+  case field_id::event_result:
+    return number(e.result);
   case field_id::event_duration:
     return number(e.end < e.begin ? 0 : view_.process->trace.to_ns(e.end) - view_.process->trace.to_ns(e.begin));
-  case field_id::event_in_window: return number((e.flags & trace::event_in_window) != 0 ? 1 : 0);
-  case field_id::thread_name: return keep(thread_name(view_.thread->index));
-  case field_id::thread_mode: return word(view_.thread->mode);
-  case field_id::thread_role: return word(role_of(view_));
+  case field_id::event_in_window:
+    return number((e.flags & trace::event_in_window) != 0 ? 1 : 0);
+  case field_id::thread_name:
+    return keep(thread_name(view_.thread->index));
+  case field_id::thread_mode:
+    return word(view_.thread->mode);
+  case field_id::thread_role:
+    return word(role_of(view_));
   case field_id::stream_name:
     return keep(capturesan::stream_name(*view_.process, key_of(e.stream, view_.call->per_thread, view_.thread->index)));
-  case field_id::stream_kind: return word(kind_of_stream(view_));
-  case field_id::cuda_event_last_record: return word(last_record_of(view_));
-  default: return absent();
+  case field_id::stream_kind:
+    return word(kind_of_stream(view_));
+  case field_id::cuda_event_last_record:
+    return word(last_record_of(view_));
+  default:
+    return absent();
   }
 }
 
 field_value subject::capture_field(field_id id) const {
   const capture_state& c = *view_.capture;
   switch (id) {
-  case field_id::capture_id: return number(c.id);
-  case field_id::capture_mode: return word(c.mode);
-  case field_id::capture_stream: return keep(capturesan::stream_name(*view_.process, c.origin));
-  case field_id::capture_thread: return keep(thread_name(c.thread));
-  case field_id::capture_result: return c.ended ? number(c.result) : absent();
-  case field_id::capture_operations: return number(static_cast<std::int64_t>(c.operations));
-  case field_id::capture_unjoined_count: return number(static_cast<std::int64_t>(c.unjoined().size()));
+  case field_id::capture_id:
+    return number(c.id);
+  case field_id::capture_mode:
+    return word(c.mode);
+  case field_id::capture_stream:
+    return keep(capturesan::stream_name(*view_.process, c.origin));
+  case field_id::capture_thread:
+    return keep(thread_name(c.thread));
+  case field_id::capture_result:
+    return c.ended ? number(c.result) : absent();
+  case field_id::capture_operations:
+    return number(static_cast<std::int64_t>(c.operations));
+  case field_id::capture_unjoined_count:
+    return number(static_cast<std::int64_t>(c.unjoined().size()));
   case field_id::capture_unjoined: {
     std::string all;
-    for (const stream_key k : c.unjoined()) all += (all.empty() ? "" : ", ") + capturesan::stream_name(*view_.process, k);
+    for (const stream_key k : c.unjoined())
+      all += (all.empty() ? "" : ", ") + capturesan::stream_name(*view_.process, k);
     return keep(all.empty() ? "a stream the trace does not show" : all);
   }
-  case field_id::capture_failed_before: return number(view_.after_culprit ? 1 : 0);
+  case field_id::capture_failed_before:
+    return number(view_.after_culprit ? 1 : 0);
   case field_id::fork_stream:
     return fork == nullptr ? absent() : keep(capturesan::stream_name(*view_.process, *fork));
   case field_id::fork_thread:
     return fork == nullptr ? absent() : keep(thread_name(c.members.at(*fork).forked_by));
-  default: return absent();
+  default:
+    return absent();
   }
 }
 
 field_value subject::graph_field(field_id id) const {
   const exec_state& x = *view_.exec;
   switch (id) {
-  case field_id::graph_id: return number(x.id);
-  case field_id::graph_replay: return number(static_cast<std::int64_t>(x.replays));
-  case field_id::graph_nodes: return number(static_cast<std::int64_t>(x.nodes.size()));
-  case field_id::graph_capture: return number(x.capture);
-  default: return absent();
+  case field_id::graph_id:
+    return number(x.id);
+  case field_id::graph_replay:
+    return number(static_cast<std::int64_t>(x.replays));
+  case field_id::graph_nodes:
+    return number(static_cast<std::int64_t>(x.nodes.size()));
+  case field_id::graph_capture:
+    return number(x.capture);
+  default:
+    return absent();
   }
 }
 
@@ -159,38 +194,60 @@ field_value subject::memory_field(field_id id) const {
   const exec_node& n = view_.exec->nodes[u.node];
   const allocation& a = *u.memory;
   switch (id) {
-  case field_id::param_node: return number(n.index);
-  case field_id::param_node_type: return word(n.type);
-  case field_id::param_kernel: return keep(kernel_name());
-  case field_id::param_index: return number(u.parameter);
-  case field_id::param_offset: return number(u.offset);
-  case field_id::param_address: return number(static_cast<std::int64_t>(u.address));
-  case field_id::param_certainty: return word(u.sure);
-  case field_id::mem_kind: return word(a.kind);
-  case field_id::mem_state: return word(state_of(*view_.process, u));
-  case field_id::mem_base: return number(static_cast<std::int64_t>(a.base));
-  case field_id::mem_size: return number(static_cast<std::int64_t>(a.size));
-  case field_id::mem_offset: return number(static_cast<std::int64_t>(u.address - a.base));
-  case field_id::mem_allocated_by: return text(a.made_by->api);
-  case field_id::mem_freed_by: return text(a.freed_by != nullptr ? std::string_view(a.freed_by->api) : std::string_view());
+  case field_id::param_node:
+    return number(n.index);
+  case field_id::param_node_type:
+    return word(n.type);
+  case field_id::param_kernel:
+    return keep(kernel_name());
+  case field_id::param_index:
+    return number(u.parameter);
+  case field_id::param_offset:
+    return number(u.offset);
+  case field_id::param_address:
+    return number(static_cast<std::int64_t>(u.address));
+  case field_id::param_certainty:
+    return word(u.sure);
+  case field_id::mem_kind:
+    return word(a.kind);
+  case field_id::mem_state:
+    return word(state_of(*view_.process, u));
+  case field_id::mem_base:
+    return number(static_cast<std::int64_t>(a.base));
+  case field_id::mem_size:
+    return number(static_cast<std::int64_t>(a.size));
+  case field_id::mem_offset:
+    return number(static_cast<std::int64_t>(u.address - a.base));
+  case field_id::mem_allocated_by:
+    return text(a.made_by->api);
+  case field_id::mem_freed_by:
+    return text(a.freed_by != nullptr ? std::string_view(a.freed_by->api) : std::string_view());
   case field_id::mem_owner_now: {
     std::string owner = owner_now();
     return a.live ? text("its allocation") : owner.empty() ? text("nobody") : keep(std::move(owner));
   }
-  case field_id::mem_same_again: return number(same_again() ? 1 : 0);
-  default: return absent();
+  case field_id::mem_same_again:
+    return number(same_again() ? 1 : 0);
+  default:
+    return absent();
   }
 }
 
 field_value subject::trace_field(field_id id) const {
   const traced_process& t = view_.process->trace;
   switch (id) {
-  case field_id::trace_level: return word(t.level);
-  case field_id::trace_driver: return word(static_cast<std::uint32_t>(t.driver) > 2 ? trace::driver_kind::unknown : t.driver);
-  case field_id::trace_dropped: return number(static_cast<std::int64_t>(t.lost));
-  case field_id::trace_text: return facts == nullptr || facts->text.empty() ? absent() : text(facts->text);
-  case field_id::trace_count: return facts == nullptr || facts->text.empty() ? absent() : number(static_cast<std::int64_t>(facts->count));
-  default: return absent();
+  case field_id::trace_level:
+    return word(t.level);
+  case field_id::trace_driver:
+    return word(static_cast<std::uint32_t>(t.driver) > 2 ? trace::driver_kind::unknown : t.driver);
+  case field_id::trace_dropped:
+    return number(static_cast<std::int64_t>(t.lost));
+  case field_id::trace_text:
+    return facts == nullptr || facts->text.empty() ? absent() : text(facts->text);
+  case field_id::trace_count:
+    return facts == nullptr || facts->text.empty() ? absent() : number(static_cast<std::int64_t>(facts->count));
+  default:
+    return absent();
   }
 }
 

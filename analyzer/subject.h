@@ -1,4 +1,5 @@
-// What a rule is evaluated against: an event with the state around it, or one of the pointers or forks it is walked over.
+// What a rule is evaluated against: an event with the state around it, or one of the pointers or forks it is walked
+// over.
 #pragma once
 
 #include <forward_list>

@@ -1,5 +1,5 @@
-// Makes trace files in memory: the events of a rule's inline tests, and the traces of the unit tests. Writes what the shim would
-// write, through the same structs. Times are ticks of 1 ns.
+// Makes trace files in memory: the events of a rule's inline tests, and the traces of the unit tests. Writes what the
+// shim would write, through the same structs. Times are ticks of 1 ns.
 #pragma once
 
 #include <array>

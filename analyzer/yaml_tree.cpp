@@ -18,8 +18,8 @@ constexpr std::size_t most_depth = 32;
 // Thrown through yaml-cpp to stop at once; never leaves this file.
 struct stop {};
 
-// Builds the tree from yaml-cpp's events and refuses what a rule file may not contain. yaml-cpp itself accepts duplicate keys,
-// aliases to themselves and quotes without an end.
+// Builds the tree from yaml-cpp's events and refuses what a rule file may not contain. yaml-cpp itself accepts
+// duplicate keys, aliases to themselves and quotes without an end.
 class tree_builder final : public YAML::EventHandler {
  public:
   tree_builder(const yaml_document& doc, const std::string& text, std::vector<problem>& problems)
@@ -50,7 +50,8 @@ class tree_builder final : public YAML::EventHandler {
     add(std::move(n));
   }
 
-  void OnSequenceStart(const YAML::Mark& m, const std::string& tag, YAML::anchor_t, YAML::EmitterStyle::value) override {
+  void OnSequenceStart(const YAML::Mark& m, const std::string& tag, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {
     open(m, tag, yaml_node::kind::sequence);
   }
   void OnSequenceEnd() override { close(); }
@@ -185,7 +186,8 @@ result<yaml_document> yaml_document::parse(std::string file, std::string text) {
     problems.push_back(doc.error_at(0, "CGE001", "this is not YAML"));
   }
   if (!problems.empty()) return problems;
-  if (!builder.seen || builder.root.type == yaml_node::kind::null) return doc.error_at(0, "CGE001", "the file is empty");
+  if (!builder.seen || builder.root.type == yaml_node::kind::null)
+    return doc.error_at(0, "CGE001", "the file is empty");
   doc.root_ = std::move(builder.root);
   return doc;
 }
@@ -200,7 +202,8 @@ source_position yaml_document::position(std::size_t at) const {
   return p;
 }
 
-problem yaml_document::error_at(std::size_t at, std::string code, std::string message, std::string hint, int length) const {
+problem yaml_document::error_at(std::size_t at, std::string code, std::string message, std::string hint,
+                                int length) const {
   at = std::min(at, text_.size());
   const std::size_t before = at == 0 ? std::string::npos : text_.rfind('\n', at - 1);
   const std::size_t begin = before == std::string::npos ? 0 : before + 1;
@@ -218,8 +221,9 @@ problem yaml_document::error_in(const yaml_node& n, std::size_t offset, std::str
   return error_at(place_of(n, offset), std::move(code), std::move(message), std::move(hint), length);
 }
 
-// Walks the raw text and the value side by side: what the raw text has more (quotes, escapes, line breaks, indentation) is stepped
-// over. Good for every style in which the value's characters occur in order, which are all of them except \x escapes.
+// Walks the raw text and the value side by side: what the raw text has more (quotes, escapes, line breaks, indentation)
+// is stepped over. Good for every style in which the value's characters occur in order, which are all of them except \x
+// escapes.
 std::size_t yaml_document::place_of(const yaml_node& n, std::size_t offset) const {
   std::size_t raw = n.at;
   if (n.quoted && raw < text_.size()) {

@@ -1,5 +1,5 @@
-// The subset of YAML that rule files may use, as a tree in which every value knows its place in the file: one document, plain data;
-// no anchors, aliases, tags, merge keys, duplicate keys or keys that are not scalars.
+// The subset of YAML that rule files may use, as a tree in which every value knows its place in the file: one document,
+// plain data; no anchors, aliases, tags, merge keys, duplicate keys or keys that are not scalars.
 #pragma once
 
 #include <cstddef>
@@ -15,9 +15,9 @@ namespace capturesan {
 struct yaml_node {
   enum class kind { null, scalar, sequence, map };
   kind type = kind::null;
-  std::size_t at = 0; // byte of the file where it begins
-  std::string text;   // of a scalar
-  bool quoted = false; // or a block scalar: never anything but text
+  std::size_t at = 0;                                   // byte of the file where it begins
+  std::string text;                                     // of a scalar
+  bool quoted = false;                                  // or a block scalar: never anything but text
   std::vector<yaml_node> items;                         // of a sequence
   std::vector<std::pair<yaml_node, yaml_node>> entries; // of a map, in order
 

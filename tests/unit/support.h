@@ -27,7 +27,8 @@ inline const rule_set& shipped_rules() {
 
 // The findings of the shipped rules for a trace.
 struct judged {
-  explicit judged(std::vector<std::byte> bytes, const rule_set& rules = shipped_rules()) : audit_(rules.compiled(), {}) {
+  explicit judged(std::vector<std::byte> bytes, const rule_set& rules = shipped_rules())
+      : audit_(rules.compiled(), {}) {
     auto added = audit_.add_source(from_memory(std::move(bytes)), "test");
     REQUIRE(added);
     audit_.finish();

@@ -1,5 +1,5 @@
-// What is wrong in a rule file is said at its own line and column. Positions are counted by hand in the texts below: a '^' line under
-// a line of YAML marks the place, and is taken out before the file is read.
+// What is wrong in a rule file is said at its own line and column. Positions are counted by hand in the texts below: a
+// '^' line under a line of YAML marks the place, and is taken out before the file is read.
 #include <sstream>
 
 #include "tests/unit/support.h"
@@ -61,7 +61,8 @@ void check(const bad_case& c) {
 
 // A condition inside an otherwise good rule; the ^ line is below it.
 void check_condition(const char* code, const char* message, const char* hint, const std::string& when, std::size_t at) {
-  const std::string head = "schema: 1\nlists: {apis: [cuInit]}\nmacros: {good: 'event.in_window'}\nrules:\n  - id: MY101\n    name: mine\n    events: [sync]\n    severity: error\n    message: m\n"
+  const std::string head = "schema: 1\nlists: {apis: [cuInit]}\nmacros: {good: 'event.in_window'}\nrules:\n  - id: "
+                           "MY101\n    name: mine\n    events: [sync]\n    severity: error\n    message: m\n"
                            "    remediation: 'r'\n    tags: []\n    exceptions: [{id: a, reason: b, when: '$good'}]\n";
   const std::string line = "    when: '" + when + "'\n";
   auto set = rule_set::parse("bad.yaml", head + line);
@@ -84,7 +85,8 @@ const bad_case cases[] = {
     {"CGE002", "tags are not allowed", "", "schema: !!int 1\n        ^\n"},
     {"CGE002", "merge keys are not allowed", "", "schema: 1\nmacros: {<<: {a: b}}\n         ^\n"},
     {"CGE003", "key 'schema' occurs twice", "", "schema: 1\nschema: 1\n^\n"},
-    {"CGE003", "key 'a' occurs twice", "", "schema: 1\nmacros: {a: 'event.in_window', a: 'event.in_window'}\n                               ^\n"},
+    {"CGE003", "key 'a' occurs twice", "",
+     "schema: 1\nmacros: {a: 'event.in_window', a: 'event.in_window'}\n                               ^\n"},
     {"CGE004", "a key must be a plain word", "", "schema: 1\n? [a, b]\n  ^\n: c\n"},
     {"CGE005", "this quote is never closed", "", "schema: 1\nrequires: '>=0.1\n          ^\n"},
     {"CGE005", "this quote is never closed", "", "schema: 1\nrequires: \">=0.1\n          ^\n"},
@@ -102,16 +104,20 @@ const bad_case cases[] = {
     {"CGE013", "'A b' is no name", "", "schema: 1\nlists: {A b: [c]}\n        ^\n"},
     {"CGE025", "'a' is defined twice", "", "schema: 1\nlists: {a: [c]}\nmacros: {a: 'event.in_window'}\n         ^\n"},
     {"CGE013", "macro 'a' must be a text", "", "schema: 1\nmacros: {a: [b]}\n            ^\n"},
-    {"CGE025", "macros refer to each other in a circle: $a -> $b -> $a", "", "schema: 1\nmacros:\n  a: '$b'\n     ^\n  b: '$a'\n"},
+    {"CGE025", "macros refer to each other in a circle: $a -> $b -> $a", "",
+     "schema: 1\nmacros:\n  a: '$b'\n     ^\n  b: '$a'\n"},
     {"CGE025", "in a circle: $a -> $a", "", "schema: 1\nmacros: {a: '$a'}\n            ^\n"},
-    {"CGE012", "unknown field 'event.reslt'", "did you mean 'event.result'?", "schema: 1\nmacros: {a: 'event.reslt == 1'}\n             ^\n"},
+    {"CGE012", "unknown field 'event.reslt'", "did you mean 'event.result'?",
+     "schema: 1\nmacros: {a: 'event.reslt == 1'}\n             ^\n"},
     {"CGE013", "'rules' must be a list", "", "schema: 1\nrules: {a: b}\n       ^\n"},
     {"CGE013", "a rule must be a map", "", "schema: 1\nrules: [a]\n        ^\n"},
     {"CGE013", "an override must be a map", "", "schema: 1\noverrides: [a]\n            ^\n"},
-    {"CGE032", "there is no rule 'MY102' to override", "", "schema: 1\noverrides: [{rule: MY102, severity: note}]\n                   ^\n"},
+    {"CGE032", "there is no rule 'MY102' to override", "",
+     "schema: 1\noverrides: [{rule: MY102, severity: note}]\n                   ^\n"},
     {"CGE010", "key 'rule' is missing", "", "schema: 1\noverrides: [{severity: note}]\n            ^\n"},
     {"CGE011", "unknown key 'wen' in an override", "",
-     "schema: 1\nrules: [{id: MY101, name: n, events: [sync], severity: note, message: m, remediation: r, when: 'event.in_window'}]\n"
+     "schema: 1\nrules: [{id: MY101, name: n, events: [sync], severity: note, message: m, remediation: r, when: "
+     "'event.in_window'}]\n"
      "overrides: [{rule: MY101, wen: b}]\n                          ^\n"},
 };
 
@@ -132,7 +138,8 @@ const bad_key keys[] = {
     {"CGE011", "unknown key 'condition' in a rule", "keys are:", "", "condition: x\n^\n"},
     {"CGE011", "unknown key 'on' in a rule", "", "", "on: [sync]\n^\n"},
     {"CGE014", "'eror' is no severity", "did you mean 'error'?", "severity", "severity: eror\n          ^\n"},
-    {"CGE014", "'critical' is no severity", "use one of: note warning error", "severity", "severity: critical\n          ^\n"},
+    {"CGE014", "'critical' is no severity", "use one of: note warning error", "severity",
+     "severity: critical\n          ^\n"},
     {"CGE014", "'sure' is no confidence", "use one of", "", "confidence: sure\n            ^\n"},
     {"CGE014", "'synk' is no kind of event", "did you mean 'sync'?", "events", "events: [synk]\n         ^\n"},
     {"CGE013", "'events' must be a list", "", "events", "events: sync\n        ^\n"},
@@ -142,10 +149,12 @@ const bad_key keys[] = {
     {"CGE014", "'maybe' is no truth value", "", "", "enabled: maybe\n         ^\n"},
     {"CGE013", "'message' is empty", "", "message", "message: ''\n         ^\n"},
     {"CGE013", "'message' must be a text", "", "message", "message: [a]\n         ^\n"},
-    {"CGE012", "unknown field 'event.ap'", "did you mean 'event.api'?", "message", "message: 'it was {event.ap}'\n                  ^\n"},
+    {"CGE012", "unknown field 'event.ap'", "did you mean 'event.api'?", "message",
+     "message: 'it was {event.ap}'\n                  ^\n"},
     {"CGE030", "this '{' is never closed", "", "message", "message: 'it was {event.api'\n                 ^\n"},
     {"CGE030", "this '}' closes nothing", "", "message", "message: 'it was event.api}'\n                          ^\n"},
-    {"CGE030", "unknown format 'hexx'", "formats are", "message", "message: 'at {event.result|hexx}'\n                           ^\n"},
+    {"CGE030", "unknown format 'hexx'", "formats are", "message",
+     "message: 'at {event.result|hexx}'\n                           ^\n"},
     {"CGE012", "unknown field 'x'", "", "remediation", "remediation: \"use {x}\"\n                   ^\n"},
     {"CGE012", "unknown field 'event.apii'", "did you mean 'event.api'?", "", "group_by: [event.apii]\n           ^\n"},
     {"CGE013", "'group_by' must be a list", "", "", "group_by: event.api\n          ^\n"},
@@ -154,21 +163,37 @@ const bad_key keys[] = {
     {"CGE013", "'threshold' must be a map", "", "", "threshold: 3\n           ^\n"},
     {"CGE014", "'at_least' is a number from 1", "", "", "threshold: {at_least: 0}\n                      ^\n"},
     {"CGE010", "key 'at_least' is missing", "", "", "threshold: {per: [event.api]}\n           ^\n"},
-    {"CGE011", "unknown key 'atleast' in a threshold", "did you mean 'at_least'?", "", "threshold: {at_least: 2, atleast: 3}\n                         ^\n"},
-    {"CGE014", "'within' is a time", "", "", "threshold: {at_least: 2, within: 5}\n                                 ^\n"},
+    {"CGE011", "unknown key 'atleast' in a threshold", "did you mean 'at_least'?", "",
+     "threshold: {at_least: 2, atleast: 3}\n                         ^\n"},
+    {"CGE014", "'within' is a time", "", "",
+     "threshold: {at_least: 2, within: 5}\n                                 ^\n"},
     {"CGE010", "key 'reason' is missing", "", "", "exceptions: [{id: a, when: 'event.in_window'}]\n             ^\n"},
-    {"CGE011", "unknown key 'value' in an exception", "", "", "exceptions: [{id: a, reason: b, when: 'event.in_window', value: c}]\n                                                         ^\n"},
-    {"CGE014", "'soon' is no date", "YYYY-MM-DD", "", "exceptions: [{id: a, reason: b, when: 'event.in_window', expires: soon}]\n                                                                  ^\n"},
-    {"CGE014", "'2027-13-01' is no date", "", "", "exceptions: [{id: a, reason: b, when: 'event.in_window', expires: 2027-13-01}]\n                                                                  ^\n"},
+    {"CGE011", "unknown key 'value' in an exception", "", "",
+     "exceptions: [{id: a, reason: b, when: 'event.in_window', value: c}]\n                                            "
+     "             ^\n"},
+    {"CGE014", "'soon' is no date", "YYYY-MM-DD", "",
+     "exceptions: [{id: a, reason: b, when: 'event.in_window', expires: soon}]\n                                       "
+     "                           ^\n"},
+    {"CGE014", "'2027-13-01' is no date", "", "",
+     "exceptions: [{id: a, reason: b, when: 'event.in_window', expires: 2027-13-01}]\n                                 "
+     "                                 ^\n"},
     {"CGE010", "key 'when' is missing", "", "", "variants: [{severity: note}]\n           ^\n"},
-    {"CGE012", "unknown field 'mem.knd'", "did you mean 'mem.kind'?", "", "variants: [{when: 'mem.knd == device'}]\n                   ^\n"},
-    {"CGE020", "expected", "", "", "exceptions: [{id: a, reason: b, when: 'event.in_window and'}]\n                                                          ^\n"},
+    {"CGE012", "unknown field 'mem.knd'", "did you mean 'mem.kind'?", "",
+     "variants: [{when: 'mem.knd == device'}]\n                   ^\n"},
+    {"CGE020", "expected", "", "",
+     "exceptions: [{id: a, reason: b, when: 'event.in_window and'}]\n                                                  "
+     "        ^\n"},
 };
 
 std::string rule_with(const bad_key& k) {
   const std::pair<const char*, const char*> good[] = {
-      {"id", "id: MY101"},        {"name", "name: mine"},     {"events", "events: [sync]"},    {"when", "when: 'event.result == 1'"},
-      {"severity", "severity: error"}, {"message", "message: 'm'"}, {"remediation", "remediation: 'r'"},
+      {"id", "id: MY101"},
+      {"name", "name: mine"},
+      {"events", "events: [sync]"},
+      {"when", "when: 'event.result == 1'"},
+      {"severity", "severity: error"},
+      {"message", "message: 'm'"},
+      {"remediation", "remediation: 'r'"},
   };
   std::string text = "schema: 1\nrules:\n  -\n";
   for (const auto& [key, line] : good)
@@ -206,9 +231,8 @@ TEST_CASE("a missing key is reported at the rule, each one") {
 }
 
 TEST_CASE("bad conditions") {
-  const auto bad = [](const char* code, const char* message, const char* hint, const std::string& when, std::size_t at) {
-    check_condition(code, message, hint, when, at);
-  };
+  const auto bad = [](const char* code, const char* message, const char* hint, const std::string& when,
+                      std::size_t at) { check_condition(code, message, hint, when, at); };
   // ---- syntax ----
   bad("CGE020", "expected", "", "", 0);
   bad("CGE020", "expected", "", "and", 0);
@@ -235,7 +259,8 @@ TEST_CASE("bad conditions") {
   bad("CGE012", "unknown field 'event.apj'", "did you mean 'event.api'?", "event.apj == \"x\"", 0);
   bad("CGE012", "unknown field 'foo.bar'", "capturesan rules fields", "foo.bar == 1", 0);
   bad("CGE012", "unknown field 'graph.rpelay'", "did you mean 'graph.replay'?", "exists(graph.rpelay)", 7);
-  bad("CGE012", "unknown field 'event.clas'", "did you mean 'event.class'?", "event.in_window and event.clas == sync", 20);
+  bad("CGE012", "unknown field 'event.clas'", "did you mean 'event.class'?", "event.in_window and event.clas == sync",
+      20);
   bad("CGE024", "unknown macro '$god'", "did you mean '$good'?", "$god", 0);
   bad("CGE024", "unknown macro '$apis'", "this is a list", "$apis", 0);
   bad("CGE024", "unknown list '$apsi'", "did you mean '$apis'?", "event.api in $apsi", 13);
@@ -257,13 +282,15 @@ TEST_CASE("bad conditions") {
   bad("CGE022", "this operator does not apply", "", "event.api < \"x\"", 0);
   // ---- words, numbers, patterns ----
   bad("CGE021", "'synk' is no word of 'event.class'", "did you mean 'sync'?", "event.class == synk", 15);
-  bad("CGE021", "'xyz' is no word of 'thread.mode'", "its words are: global thread_local relaxed", "thread.mode in [global, xyz]", 24);
+  bad("CGE021", "'xyz' is no word of 'thread.mode'", "its words are: global thread_local relaxed",
+      "thread.mode in [global, xyz]", 24);
   bad("CGE021", "'cuInit' is no word of 'event.class'", "", "event.class in $apis", 15);
   bad("CGE028", "unknown unit 'KB'", "units are", "mem.size > 4KB", 11);
   bad("CGE028", "this number is too large", "", "event.result == 99999999999999999999", 16);
   bad("CGE023", "not a regular expression", "", "event.api matches \"(\"", 18);
   // ---- meaning ----
-  bad("CGE026", "'and' and 'or' are mixed", "put parentheses", "event.in_window or event.in_window and event.in_window", 19);
+  bad("CGE026", "'and' and 'or' are mixed", "put parentheses", "event.in_window or event.in_window and event.in_window",
+      19);
   bad("CGE027", "'graph.replay' may be absent", "exists(graph.replay)", "not graph.replay > 1", 4);
   bad("CGE027", "'capture.mode' may be absent", "", "event.in_window and not (capture.mode == global)", 25);
   bad("CGE029", "nested too deeply", "", std::string(65, '(') + "event.in_window" + std::string(65, ')'), 64);
@@ -271,16 +298,21 @@ TEST_CASE("bad conditions") {
 
 TEST_CASE("guards make absent fields usable under not") {
   for (const char* good : {"exists(graph.id) and not graph.replay > 1", "graph.nodes > 1 and not graph.replay > 1",
-                           "not (exists(graph.id) and graph.replay > 1)", "not capture.active", "not capture.active or graph.replay > 1"}) {
-    auto set = rule_set::parse("good.yaml", "schema: 1\nrules: [{id: MY101, name: n, events: [graph_launch], severity: note, message: m, remediation: r, when: '" + std::string(good) + "'}]\n");
+                           "not (exists(graph.id) and graph.replay > 1)", "not capture.active",
+                           "not capture.active or graph.replay > 1"}) {
+    auto set = rule_set::parse("good.yaml", "schema: 1\nrules: [{id: MY101, name: n, events: [graph_launch], severity: "
+                                            "note, message: m, remediation: r, when: '" +
+                                                std::string(good) + "'}]\n");
     INFO(good);
     if (!set) FAIL_CHECK(to_text(set.problems().front()));
   }
 }
 
 TEST_CASE("all problems of a file come in one pass, in order") {
-  auto set = rule_set::parse("bad.yaml", "schema: 1\nrulez: []\nrules:\n  - {id: MY101, name: n, events: [synk], severity: eror, message: '{x}', remediation: r, when: 'event.apj'}\n"
-                                         "  - {id: MY101, name: n, events: [sync], severity: error, message: m, remediation: r, when: 'event.in_window', tsts: []}\n");
+  auto set = rule_set::parse("bad.yaml", "schema: 1\nrulez: []\nrules:\n  - {id: MY101, name: n, events: [synk], "
+                                         "severity: eror, message: '{x}', remediation: r, when: 'event.apj'}\n"
+                                         "  - {id: MY101, name: n, events: [sync], severity: error, message: m, "
+                                         "remediation: r, when: 'event.in_window', tsts: []}\n");
   REQUIRE_FALSE(set);
   std::vector<std::string> codes;
   for (const auto& p : set.problems()) codes.push_back(p.code);
@@ -289,7 +321,9 @@ TEST_CASE("all problems of a file come in one pass, in order") {
 
 TEST_CASE("places are right in block scalars, quotes and folded lines") {
   const auto place = [](const std::string& when) {
-    auto set = rule_set::parse("bad.yaml", "schema: 1\nrules:\n  - id: MY101\n    name: n\n    events: [sync]\n    severity: error\n    message: m\n    remediation: r\n" + when);
+    auto set = rule_set::parse("bad.yaml", "schema: 1\nrules:\n  - id: MY101\n    name: n\n    events: [sync]\n    "
+                                           "severity: error\n    message: m\n    remediation: r\n" +
+                                               when);
     REQUIRE_FALSE(set);
     const auto& p = set.problems().front();
     INFO(to_text(p));
@@ -303,16 +337,21 @@ TEST_CASE("places are right in block scalars, quotes and folded lines") {
 }
 
 TEST_CASE("a problem is shown with its line, a caret and the hint") {
-  auto set = rule_set::parse("rules/mine.yaml", "schema: 1\nrules:\n  - id: MY001\n    name: n\n    events: [graph_launch]\n    each: graph.ptr\n    severity: error\n    message: m\n    remediation: r\n"
-                                                "    when: 'capture.active and mem.knd == pinned'\n");
+  auto set =
+      rule_set::parse("rules/mine.yaml", "schema: 1\nrules:\n  - id: MY001\n    name: n\n    events: [graph_launch]\n  "
+                                         "  each: graph.ptr\n    severity: error\n    message: m\n    remediation: r\n"
+                                         "    when: 'capture.active and mem.knd == pinned'\n");
   REQUIRE_FALSE(set);
-  CHECK(to_text(set.problems().front()) == "rules/mine.yaml:10:31: error[CGE012]: unknown field 'mem.knd' (rule MY001, key 'when')\n"
-                                           "   10 |     when: 'capture.active and mem.knd == pinned'\n"
-                                           "      |                               ^^^^^^^ did you mean 'mem.kind'?\n");
+  CHECK(to_text(set.problems().front()) ==
+        "rules/mine.yaml:10:31: error[CGE012]: unknown field 'mem.knd' (rule MY001, key 'when')\n"
+        "   10 |     when: 'capture.active and mem.knd == pinned'\n"
+        "      |                               ^^^^^^^ did you mean 'mem.kind'?\n");
 }
 
 TEST_CASE("any bytes are refused or read, never a crash") {
-  const std::string good = "schema: 1\nlists: {a: [b]}\nmacros: {m: 'event.in_window'}\nrules: [{id: MY101, name: n, events: [sync], severity: note, message: '{event.api}', remediation: r, when: '$m or event.api in $a'}]\n";
+  const std::string good =
+      "schema: 1\nlists: {a: [b]}\nmacros: {m: 'event.in_window'}\nrules: [{id: MY101, name: n, events: [sync], "
+      "severity: note, message: '{event.api}', remediation: r, when: '$m or event.api in $a'}]\n";
   REQUIRE(rule_set::parse("x", good));
   for (std::size_t at = 0; at < good.size(); ++at) {
     for (const char c : {'\0', '{', '}', '\'', '"', '\n', ':', '&', '*', '!', '$', '(', '\xff', '\t', '-', '|'}) {

@@ -1,5 +1,6 @@
-// Every cell that was measured on a real driver has exactly one owner among the shipped rules if the driver refused the call with
-// 900 or 902-908, and none if it did not. Source: the two tables in tests/golden, made by a probe on driver 580.159.
+// Every cell that was measured on a real driver has exactly one owner among the shipped rules if the driver refused the
+// call with 900 or 902-908, and none if it did not. Source: the two tables in tests/golden, made by a probe on driver
+// 580.159.
 #include <fstream>
 #include <functional>
 #include <map>
@@ -49,7 +50,8 @@ std::vector<row> read_table(const std::string& name) {
     const auto f = split_csv(line);
     if (f.size() != columns.size()) continue;
     out.push_back({f[column("capture_stream")], f[column("call")], f[column("begin_mode")], f[column("calling_thread")],
-                   std::stoi(f[column("result")]), f[column("status_after")], std::stoi(f[column("end_capture_result")])});
+                   std::stoi(f[column("result")]), f[column("status_after")],
+                   std::stoi(f[column("end_capture_result")])});
   }
   return out;
 }
@@ -81,19 +83,23 @@ const step relax{"cuThreadExchangeStreamCaptureMode", 0, {2, 0}};
 const step make_local{"cuThreadExchangeStreamCaptureMode", 0, {1, 0}};
 const step restore{"cuThreadExchangeStreamCaptureMode", 0, {0, 2}};
 
-// The calls behind the names of rows that are more than one call, or whose name does not say what was called (capture probe).
-// The last one is the one that answered the result of the row, unless it is followed by `restore`.
+// The calls behind the names of rows that are more than one call, or whose name does not say what was called (capture
+// probe). The last one is the one that answered the result of the row, unless it is followed by `restore`.
 const std::map<std::string, std::vector<step>>& several_calls() {
   static const std::map<std::string, std::vector<step>> table = {
       {"cuEventRecord(captured)+cuEventQuery", {record_captured, {"cuEventQuery", 0, {captured_event}}}},
       {"cuEventRecord(captured)+cuEventSynchronize", {record_captured, {"cuEventSynchronize", 0, {captured_event}}}},
-      {"cuEventRecordWithFlags(EXTERNAL)+cuEventQuery", {{"cuEventRecordWithFlags", capturing, {fresh_event, 1}}, {"cuEventQuery", 0, {fresh_event}}}},
-      {"cuEventElapsedTime(captured,captured)", {{"cuEventRecord", capturing, {fresh_event}}, {"cuEventElapsedTime", 0, {fresh_event, fresh_event}}}},
-      {"cuEventDestroy(captured)", {{"cuEventRecord", capturing, {fresh_event}}, {"cuEventDestroy_v2", 0, {fresh_event}}}},
+      {"cuEventRecordWithFlags(EXTERNAL)+cuEventQuery",
+       {{"cuEventRecordWithFlags", capturing, {fresh_event, 1}}, {"cuEventQuery", 0, {fresh_event}}}},
+      {"cuEventElapsedTime(captured,captured)",
+       {{"cuEventRecord", capturing, {fresh_event}}, {"cuEventElapsedTime", 0, {fresh_event, fresh_event}}}},
+      {"cuEventDestroy(captured)",
+       {{"cuEventRecord", capturing, {fresh_event}}, {"cuEventDestroy_v2", 0, {fresh_event}}}},
       {"cuEventCreate+Destroy", {{"cuEventCreate", 0, {fresh_event}}, {"cuEventDestroy_v2", 0, {fresh_event}}}},
       {"cuEventRecord(ev,legacy)", {{"cuEventRecord", legacy, {fresh_event}}}},
       {"cuStreamDestroy(capturing)", {{"cuStreamBeginCapture_v2", 0x7000, {1}}, {"cuStreamDestroy_v2", 0x7000}}},
-      {"cuStreamDestroy(the capturing stream's forked child)", {record_captured, {"cuStreamWaitEvent", 0x7000, {captured_event}}, {"cuStreamDestroy_v2", 0x7000}}},
+      {"cuStreamDestroy(the capturing stream's forked child)",
+       {record_captured, {"cuStreamWaitEvent", 0x7000, {captured_event}}, {"cuStreamDestroy_v2", 0x7000}}},
       {"cuModuleLoadData+GetFunction", {{"cuModuleLoadData", 0, {0x55}}, {"cuModuleGetFunction", 0, {0x56, 0x55}}}},
       {"cuModuleLoadData+launch(capturing)", {{"cuModuleLoadData", 0, {0x55}}, {"cuLaunchKernel", capturing, {0x56}}}},
       {"cuModuleUnload(loaded)", {{"cuModuleLoadData", 0, {0x55}}, {"cuModuleUnload", 0, {0x55}}}},
@@ -103,8 +109,18 @@ const std::map<std::string, std::vector<step>>& several_calls() {
       {"cuStreamWaitEvent(legacy, captured event)", {record_captured, {"cuStreamWaitEvent", legacy, {captured_event}}}},
       {"fork-nojoin", {record_captured, fork_it}},
       {"fork+launch-nojoin", {record_captured, fork_it, {"cuLaunchKernel", nonblocking}}},
-      {"fork+launch+join", {record_captured, fork_it, {"cuLaunchKernel", nonblocking}, {"cuEventRecord", nonblocking, {fresh_event}}, {"cuStreamWaitEvent", capturing, {fresh_event}}}},
-      {"dev1 fork from capture+launch+join", {record_captured, fork_it, {"cuLaunchKernel", nonblocking}, {"cuEventRecord", nonblocking, {fresh_event}}, {"cuStreamWaitEvent", capturing, {fresh_event}}}},
+      {"fork+launch+join",
+       {record_captured,
+        fork_it,
+        {"cuLaunchKernel", nonblocking},
+        {"cuEventRecord", nonblocking, {fresh_event}},
+        {"cuStreamWaitEvent", capturing, {fresh_event}}}},
+      {"dev1 fork from capture+launch+join",
+       {record_captured,
+        fork_it,
+        {"cuLaunchKernel", nonblocking},
+        {"cuEventRecord", nonblocking, {fresh_event}},
+        {"cuStreamWaitEvent", capturing, {fresh_event}}}},
       {"fork+cuStreamEndCapture(forked stream)", {record_captured, fork_it, {"cuStreamEndCapture", nonblocking}}},
       {"cuStreamBeginCapture(again same)", {{"cuStreamBeginCapture_v2", capturing, {2}}}},
       {"cuStreamBeginCapture(legacy)", {{"cuStreamBeginCapture_v2", legacy, {2}}}},
@@ -113,22 +129,36 @@ const std::map<std::string, std::vector<step>>& several_calls() {
       {"cuStreamGetCaptureInfo(legacy)", {{"cuStreamIsCapturing", legacy}}},
       {"cuGraphInstantiate(empty)", {{"cuGraphCreate", 0, {0x60}}, {"cuGraphInstantiateWithFlags", 0, {0x61, 0x60}}}},
       // In the relaxed cells the instantiation passed and the launch was refused; the owner is the same by class.
-      {"cuGraphInstantiate+Launch(other)", {{"cuGraphCreate", 0, {0x60}}, {"cuGraphInstantiateWithFlags", 0, {0x61, 0x60}}}},
-      {"cuGraphInstantiate+Launch(capturing)", {{"cuGraphCreate", 0, {0x60}}, {"cuGraphInstantiateWithFlags", 0, {0x61, 0x60}}, {"cuGraphLaunch", capturing, {0x61}}}},
-      {"cuGraphExecDestroy(other graph)", {relax, {"cuGraphInstantiateWithFlags", 0, {0x61, 0x60}}, restore, {"cuGraphExecDestroy", 0, {0x61}}}},
-      {"cuGraphLaunch(prebuilt exec; capturing)", {relax, {"cuGraphInstantiateWithFlags", 0, {0x61, 0x60}}, restore, {"cuGraphLaunch", capturing, {0x61}}}},
-      {"cuGraphLaunch(prebuilt exec; other)", {relax, {"cuGraphInstantiateWithFlags", 0, {0x61, 0x60}}, restore, {"cuGraphLaunch", other_stream, {0x61}}}},
+      {"cuGraphInstantiate+Launch(other)",
+       {{"cuGraphCreate", 0, {0x60}}, {"cuGraphInstantiateWithFlags", 0, {0x61, 0x60}}}},
+      {"cuGraphInstantiate+Launch(capturing)",
+       {{"cuGraphCreate", 0, {0x60}},
+        {"cuGraphInstantiateWithFlags", 0, {0x61, 0x60}},
+        {"cuGraphLaunch", capturing, {0x61}}}},
+      {"cuGraphExecDestroy(other graph)",
+       {relax, {"cuGraphInstantiateWithFlags", 0, {0x61, 0x60}}, restore, {"cuGraphExecDestroy", 0, {0x61}}}},
+      {"cuGraphLaunch(prebuilt exec; capturing)",
+       {relax, {"cuGraphInstantiateWithFlags", 0, {0x61, 0x60}}, restore, {"cuGraphLaunch", capturing, {0x61}}}},
+      {"cuGraphLaunch(prebuilt exec; other)",
+       {relax, {"cuGraphInstantiateWithFlags", 0, {0x61, 0x60}}, restore, {"cuGraphLaunch", other_stream, {0x61}}}},
       {"cuGraphUpload(prebuilt exec; other)", {{"cuGraphUpload", other_stream, {0x61}}}},
-      {"two captures; wait captured event of the other (merge)", {{"cuStreamBeginCapture_v2", 0x7000, {2}}, {"cuEventRecord", 0x7000, {fresh_event}}, {"cuStreamWaitEvent", capturing, {fresh_event}}}},
+      {"two captures; wait captured event of the other (merge)",
+       {{"cuStreamBeginCapture_v2", 0x7000, {2}},
+        {"cuEventRecord", 0x7000, {fresh_event}},
+        {"cuStreamWaitEvent", capturing, {fresh_event}}}},
       {"exchange RELAXED; cuMemAlloc; restore", {relax, {"cuMemAlloc_v2", 0, {0x90000, 1024}}, restore}},
       {"exchange RELAXED; cuEventQuery(eager); restore", {relax, {"cuEventQuery", 0, {eager_event}}, restore}},
       {"exchange THREAD_LOCAL; cuMemAlloc; restore", {make_local, {"cuMemAlloc_v2", 0, {0x90000, 1024}}, restore}},
-      {"exchange RELAXED; cuStreamSynchronize(other); restore", {relax, {"cuStreamSynchronize", other_stream}, restore}},
+      {"exchange RELAXED; cuStreamSynchronize(other); restore",
+       {relax, {"cuStreamSynchronize", other_stream}, restore}},
       {"exchange RELAXED; cuCtxSynchronize; restore", {relax, {"cuCtxSynchronize"}, restore}},
-      {"cuMemAllocAsync+cuMemFreeAsync(capturing)", {{"cuMemAllocAsync", capturing, {0x90000, 1024}}, {"cuMemFreeAsync", capturing, {0x90000}}}},
-      {"cuMemFreeAsync(eager pointer; capturing)", {relax, {"cuMemAlloc_v2", 0, {0x90000, 1024}}, restore, {"cuMemFreeAsync", capturing, {0x90000}}}},
+      {"cuMemAllocAsync+cuMemFreeAsync(capturing)",
+       {{"cuMemAllocAsync", capturing, {0x90000, 1024}}, {"cuMemFreeAsync", capturing, {0x90000}}}},
+      {"cuMemFreeAsync(eager pointer; capturing)",
+       {relax, {"cuMemAlloc_v2", 0, {0x90000, 1024}}, restore, {"cuMemFreeAsync", capturing, {0x90000}}}},
       {"cuMemFreeHost", {relax, {"cuMemHostAlloc", 0, {0x90000, 4096}}, restore, {"cuMemFreeHost", 0, {0x90000}}}},
-      {"cuMemHostUnregister", {relax, {"cuMemHostRegister_v2", 0, {0x90000, 4096}}, restore, {"cuMemHostUnregister", 0, {0x90000}}}},
+      {"cuMemHostUnregister",
+       {relax, {"cuMemHostRegister_v2", 0, {0x90000, 4096}}, restore, {"cuMemHostUnregister", 0, {0x90000}}}},
       {"cuMemAllocAsync(other)", {{"cuMemAllocAsync", other_stream, {0x90000, 1024}}}},
       {"cuMemPrefetchAsync", {{"cuMemPrefetchAsync_v2", capturing, {0x90000, 64}}}},
       {"cuStreamAttachMemAsync", {{"cuStreamAttachMemAsync", capturing, {0x90000}}}},
@@ -165,7 +195,9 @@ std::vector<step> steps_of(std::string name) {
 }
 
 trace::capture_status status_of(const std::string& s) {
-  return s == "invalidated" ? trace::capture_status::invalidated : s == "active" ? trace::capture_status::active : trace::capture_status::none;
+  return s == "invalidated" ? trace::capture_status::invalidated
+         : s == "active"    ? trace::capture_status::active
+                            : trace::capture_status::none;
 }
 
 // Begin, launch, the call, launch, end; with the results and statuses of the row.
@@ -203,14 +235,19 @@ bool has_owner(int result) { return result >= 900 && result <= 908 && result != 
 // What design.md, section 5, says.
 std::string expected_owner(const row& r) {
   switch (r.result) {
-  case 907: return "CS110";
+  case 907:
+    return "CS110";
   case 902:
   case 903:
   case 905:
-  case 908: return "CS109";
-  case 904: return "CS108";
-  case 906: return "CS102";
-  default: break;
+  case 908:
+    return "CS109";
+  case 904:
+    return "CS108";
+  case 906:
+    return "CS102";
+  default:
+    break;
   }
   if (r.status == "active") return steps_of(r.call).back().stream == capturing ? "CS111" : "CS105";
   std::string symbol;
@@ -252,4 +289,6 @@ void walk(const std::string& table, std::size_t rows) {
 } // namespace
 
 TEST_CASE("every cell of the capture matrix has one owner or none") { walk("capture_matrix_580.159.csv", 1440); }
-TEST_CASE("every cell of the two-GPU matrix has one owner or none") { walk("capture_matrix_two_gpus_580.159.csv", 180); }
+TEST_CASE("every cell of the two-GPU matrix has one owner or none") {
+  walk("capture_matrix_two_gpus_580.159.csv", 180);
+}

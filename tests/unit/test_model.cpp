@@ -1,5 +1,5 @@
-// Model and engine: which capture a call is about, who is the culprit, what hangs under it. Expected values follow from the rules of
-// design.md, section 5, and from the facts in tests/golden.
+// Model and engine: which capture a call is about, who is the culprit, what hangs under it. Expected values follow from
+// the rules of design.md, section 5, and from the facts in tests/golden.
 #include "tests/unit/support.h"
 
 using namespace capturesan;
@@ -12,7 +12,8 @@ constexpr std::uint64_t s1 = 0x1000, s2 = 0x2000;
 
 TEST_CASE("the culprit of another thread that returns after the capture's end still claims it") {
   trace_builder b;
-  const auto begin = b.call(1, {.symbol = "cuStreamBeginCapture_v2", .begin = 1'000'000, .end = 1'001'000, .stream = s1});
+  const auto begin =
+      b.call(1, {.symbol = "cuStreamBeginCapture_v2", .begin = 1'000'000, .end = 1'001'000, .stream = s1});
   // Thread 2 is inside cuMemAlloc from 1'002'000 on, which breaks the capture, and returns only at 1'009'000.
   b.status(1, s1, begin, trace::capture_status::invalidated);
   b.call(1, {.symbol = "cuLaunchKernel", .result = 901, .begin = 1'003'000, .end = 1'004'000, .stream = s1});
@@ -93,7 +94,8 @@ TEST_CASE("the same fault in a loop is one finding with a count") {
   CHECK(j.summary().captures[4].result == 901);
 }
 
-TEST_CASE("captures end by any end call on their stream; the driver forgets them even if it refuses") { // golden: 908, status none
+TEST_CASE("captures end by any end call on their stream; the driver forgets them even if it refuses") { // golden: 908,
+                                                                                                        // status none
   trace_builder b;
   b.call(1, {.symbol = "cuStreamBeginCapture_v2", .stream = s1});
   b.call(2, {.symbol = "cuStreamEndCapture", .result = 908, .stream = s1});

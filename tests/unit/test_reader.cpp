@@ -103,7 +103,8 @@ TEST_CASE("a free takes its place at entry, an allocation at exit") { // classes
 
 TEST_CASE("thousands of events over many chunks keep their order") {
   trace_builder b;
-  for (std::uint64_t i = 0; i < 5000; ++i) b.call(static_cast<std::uint32_t>(1 + i % 5), {.symbol = "cuStreamQuery", .arg = {i}});
+  for (std::uint64_t i = 0; i < 5000; ++i)
+    b.call(static_cast<std::uint32_t>(1 + i % 5), {.symbol = "cuStreamQuery", .arg = {i}});
   auto file = trace_file::open(from_memory(b.bytes()), "t");
   REQUIRE(file);
   const auto all = read_all(*file.value());
@@ -117,7 +118,9 @@ TEST_CASE("a chunk that passes to another thread is followed, in the order the t
   trace_builder b;
   b.call(1, {.symbol = "cuInit", .begin = 10, .end = 20, .arg = {1}});
   auto bytes = b.bytes();
-  const auto slot = [&](std::size_t chunk, std::size_t n) { return bytes.data() + trace::header_bytes + chunk * trace::chunk_bytes + n * 64; };
+  const auto slot = [&](std::size_t chunk, std::size_t n) {
+    return bytes.data() + trace::header_bytes + chunk * trace::chunk_bytes + n * 64;
+  };
   bytes.resize(bytes.size() + trace::chunk_bytes);
   trace::chunk_header h{};
   std::memcpy(slot(1, 0), slot(0, 0), 64);
@@ -275,7 +278,9 @@ TEST_CASE("consumed chunks that are used anew are read again, nothing twice") {
   auto owned = std::make_unique<growing>();
   growing& source = *owned;
   source.bytes = b.bytes();
-  const auto header = [&](std::size_t chunk) { return source.bytes.data() + trace::header_bytes + chunk * trace::chunk_bytes; };
+  const auto header = [&](std::size_t chunk) {
+    return source.bytes.data() + trace::header_bytes + chunk * trace::chunk_bytes;
+  };
   const auto put = [](std::byte* at, auto v) { std::memcpy(at, &v, sizeof(v)); };
   const std::uint32_t sealed = 1;
   put(header(0) + offsetof(trace::chunk_header, state), sealed);

@@ -43,15 +43,32 @@ void collect(std::unique_ptr<expr>& e, std::vector<flip>& out) {
     const comparison was = p->op;
     std::vector<comparison> others;
     switch (was) {
-    case comparison::equal: others = {comparison::not_equal}; break;
-    case comparison::not_equal: others = {comparison::equal}; break;
-    case comparison::less: others = {comparison::less_equal, comparison::greater_equal}; break;
-    case comparison::less_equal: others = {comparison::less, comparison::greater}; break;
-    case comparison::greater: others = {comparison::greater_equal, comparison::less_equal}; break;
-    case comparison::greater_equal: others = {comparison::greater, comparison::less}; break;
-    case comparison::in: others = {comparison::not_in}; break;
-    case comparison::not_in: others = {comparison::in}; break;
-    default: break;
+    case comparison::equal:
+      others = {comparison::not_equal};
+      break;
+    case comparison::not_equal:
+      others = {comparison::equal};
+      break;
+    case comparison::less:
+      others = {comparison::less_equal, comparison::greater_equal};
+      break;
+    case comparison::less_equal:
+      others = {comparison::less, comparison::greater};
+      break;
+    case comparison::greater:
+      others = {comparison::greater_equal, comparison::less_equal};
+      break;
+    case comparison::greater_equal:
+      others = {comparison::greater, comparison::less};
+      break;
+    case comparison::in:
+      others = {comparison::not_in};
+      break;
+    case comparison::not_in:
+      others = {comparison::in};
+      break;
+    default:
+      break;
     }
     for (const comparison now : others)
       out.push_back({p->name + " operator", [p, now] { p->op = now; }, [p, was] { p->op = was; }});
@@ -99,7 +116,8 @@ void collect(std::unique_ptr<expr>& e, std::vector<flip>& out) {
     out.push_back({p->name + " negated", wrap, unwrap});
     break;
   }
-  case kind::macro: break;
+  case kind::macro:
+    break;
   }
 }
 

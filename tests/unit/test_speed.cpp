@@ -1,4 +1,5 @@
-// Budgets of design.md, section 7, with room for a busy machine; the figures themselves are printed. Only in optimised builds.
+// Budgets of design.md, section 7, with room for a busy machine; the figures themselves are printed. Only in optimised
+// builds.
 #include <cstring>
 #include <ctime>
 #include <functional>
@@ -26,7 +27,8 @@ double seconds(const std::function<void()>& f) {
 // A trace of any length that is made while it is read: chunks of 254 synchronisations, of two threads in turn.
 class endless final : public byte_source {
  public:
-  explicit endless(std::uint64_t events) : chunks_(events / per_chunk), head_(trace_builder().bytes()), chunk_(trace::chunk_bytes) {
+  explicit endless(std::uint64_t events)
+      : chunks_(events / per_chunk), head_(trace_builder().bytes()), chunk_(trace::chunk_bytes) {
     trace_builder b;
     b.call(1, {.symbol = "cuStreamSynchronize"});
     const auto one = b.bytes(); // thread record, call name, event
@@ -86,10 +88,20 @@ TEST_CASE("a million eager events take well under a second") {
   trace_builder b;
   for (std::uint64_t i = 0; i < 1'000'000; ++i) {
     switch (i % 4) {
-    case 0: b.call(static_cast<std::uint32_t>(1 + i % 3), {.symbol = "cuMemAlloc_v2", .arg = {0x700000000000 + (i % 4096) * 4096, 4096}}); break;
-    case 1: b.call(1, {.symbol = "cuStreamSynchronize", .stream = 0x10}); break;
-    case 2: b.call(2, {.symbol = "cuLaunchKernel", .stream = 0x10}); break;
-    default: b.call(static_cast<std::uint32_t>(1 + i % 3), {.symbol = "cuMemFree_v2", .arg = {0x700000000000 + ((i - 3) % 4096) * 4096}}); break;
+    case 0:
+      b.call(static_cast<std::uint32_t>(1 + i % 3),
+             {.symbol = "cuMemAlloc_v2", .arg = {0x700000000000 + (i % 4096) * 4096, 4096}});
+      break;
+    case 1:
+      b.call(1, {.symbol = "cuStreamSynchronize", .stream = 0x10});
+      break;
+    case 2:
+      b.call(2, {.symbol = "cuLaunchKernel", .stream = 0x10});
+      break;
+    default:
+      b.call(static_cast<std::uint32_t>(1 + i % 3),
+             {.symbol = "cuMemFree_v2", .arg = {0x700000000000 + ((i - 3) % 4096) * 4096}});
+      break;
     }
   }
   auto bytes = b.bytes();
