@@ -9,7 +9,9 @@ namespace {
 
 CUcontext or_current(CUcontext context) { return context ? context : current_context(); }
 
-void push(CUcontext context) { this_thread().contexts.push_back(context); }
+CUresult push(CUcontext context) {
+  return this_thread().contexts.push(context) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
 
 } // namespace
 
@@ -21,8 +23,7 @@ CUresult cuCtxCreate_v2(CUcontext* result, unsigned flags, CUdevice ordinal) {
   if (!owner) return CUDA_ERROR_INVALID_DEVICE;
   if (owner->fault) return owner->fault;
   *result = new_context(*owner, flags, false);
-  push(*result);
-  return CUDA_SUCCESS;
+  return push(*result);
 }
 
 CUresult cuCtxCreate_v3(CUcontext* result, CUexecAffinityParam*, int, unsigned flags, CUdevice ordinal) {
@@ -36,31 +37,29 @@ CUresult cuCtxCreate_v4(CUcontext* result, CUctxCreateParams*, unsigned flags, C
 CUresult cuCtxDestroy_v2(CUcontext context) {
   if (!context || context->primary) return CUDA_ERROR_INVALID_CONTEXT;
   auto& stack = this_thread().contexts;
-  if (!stack.empty() && stack.back() == context) stack.pop_back();
+  if (!stack.empty() && stack.top() == context) stack.pop();
   end_context(context);
   return CUDA_SUCCESS;
 }
 
 CUresult cuCtxPushCurrent_v2(CUcontext context) {
   if (!context) return CUDA_ERROR_INVALID_CONTEXT;
-  push(context);
-  return CUDA_SUCCESS;
+  return push(context);
 }
 
 CUresult cuCtxPopCurrent_v2(CUcontext* result) {
   auto& stack = this_thread().contexts;
   if (stack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
-  if (result) *result = stack.back();
-  stack.pop_back();
+  if (result) *result = stack.top();
+  stack.pop();
   return CUDA_SUCCESS;
 }
 
 // Replaces the top of the stack; null takes it away.
 CUresult cuCtxSetCurrent(CUcontext context) {
   auto& stack = this_thread().contexts;
-  if (!stack.empty()) stack.pop_back();
-  if (context) push(context);
-  return CUDA_SUCCESS;
+  if (!stack.empty()) stack.pop();
+  return context ? push(context) : CUDA_SUCCESS;
 }
 
 CUresult cuCtxGetCurrent(CUcontext* result) {

@@ -69,13 +69,12 @@ thread_state& this_thread() {
 
 CUcontext current_context() {
   const auto& stack = this_thread().contexts;
-  if (stack.empty() || !is_live(stack.back())) return nullptr;
-  return stack.back();
+  return stack.empty() || !is_live(stack.top()) ? nullptr : stack.top();
 }
 
 bool current_is_destroyed() {
   const auto& stack = this_thread().contexts;
-  return !stack.empty() && !is_live(stack.back());
+  return !stack.empty() && !is_live(stack.top());
 }
 
 device* device_of(CUdevice ordinal) {

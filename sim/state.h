@@ -9,6 +9,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <type_traits>
 #include <unordered_map>
 #include <vector>
 
@@ -117,15 +118,34 @@ struct driver_state {
 // Never destroyed: other threads and destructors of the program may still call.
 driver_state& state();
 
+// The current contexts of a thread, top last. Of fixed size and without a destructor, so that thread-local objects of
+// the program may still call the driver when the thread ends.
+class context_stack {
+ public:
+  bool empty() const { return count_ == 0; }
+  CUcontext top() const { return items_[count_ - 1]; }
+  void pop() { --count_; }
+  bool push(CUcontext context) { // false: full
+    if (count_ == items_.size()) return false;
+    items_[count_++] = context;
+    return true;
+  }
+
+ private:
+  std::array<CUcontext, 64> items_{};
+  std::size_t count_ = 0;
+};
+
 // What each thread has of its own.
 struct thread_state {
   thread_id id;
-  std::vector<CUcontext> contexts;               // the stack of current contexts, top last
+  context_stack contexts;
   unsigned mode = CU_STREAM_CAPTURE_MODE_GLOBAL; // a number: the driver takes any
   std::unique_lock<std::mutex>* held = nullptr;  // the driver's lock, while this thread is inside
   bool per_thread_streams = false;               // what stream 0 means in the current call
   thread_state();
 };
+static_assert(std::is_trivially_destructible_v<thread_state>);
 thread_state& this_thread();
 
 // The current context, or null.

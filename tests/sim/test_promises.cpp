@@ -260,6 +260,22 @@ TEST_CASE("eight devices, each with its context and memory") {
   CHECK(cuMemcpy(first, last, 4) == CUDA_SUCCESS);
 }
 
+TEST_CASE("thread-local objects may call the driver when their thread ends") {
+  const client::device device;
+  REQUIRE(device.good);
+  static CUresult freed = CUDA_ERROR_UNKNOWN;
+  struct owner {
+    CUdeviceptr address = 0;
+    ~owner() { freed = cuMemFree(address); }
+  };
+  std::thread([&] {
+    thread_local owner own; // made before the driver's own thread-local state, so destroyed after it
+    cuCtxSetCurrent(device.context);
+    REQUIRE(cuMemAlloc(&own.address, 64) == CUDA_SUCCESS);
+  }).join();
+  CHECK(freed == CUDA_SUCCESS);
+}
+
 TEST_CASE("a child of fork has no driver") {
   const client::device device;
   REQUIRE(device.good);
