@@ -2,6 +2,7 @@
 #include "sim/state.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace capturesan::sim {
 namespace {
@@ -99,7 +100,10 @@ CUresult cuStreamUpdateCaptureDependencies(CUstream stream, CUgraphNode* nodes, 
 
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
   if (!mode) return CUDA_ERROR_INVALID_VALUE;
-  std::swap(this_thread().mode, *mode); // measured: any value is taken
+  auto& own = this_thread().mode; // measured: any value is taken, so it is never read as an enumerator
+  const unsigned previous = own;
+  std::memcpy(&own, mode, sizeof own);
+  std::memcpy(mode, &previous, sizeof previous);
   return CUDA_SUCCESS;
 }
 

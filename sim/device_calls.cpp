@@ -129,6 +129,25 @@ CUresult cuDeviceSetMemPool(CUdevice ordinal, CUmemoryPool pool) {
   return CUDA_SUCCESS;
 }
 
+// The general forms: only devices have pools here.
+CUresult cuMemGetDefaultMemPool(CUmemoryPool* pool, CUmemLocation* where, CUmemAllocationType type) {
+  if (!where || type != CU_MEM_ALLOCATION_TYPE_PINNED || where->type != CU_MEM_LOCATION_TYPE_DEVICE)
+    return CUDA_ERROR_INVALID_VALUE;
+  return api::cuDeviceGetDefaultMemPool(pool, where->id);
+}
+
+CUresult cuMemGetMemPool(CUmemoryPool* pool, CUmemLocation* where, CUmemAllocationType type) {
+  if (!where || type != CU_MEM_ALLOCATION_TYPE_PINNED || where->type != CU_MEM_LOCATION_TYPE_DEVICE)
+    return CUDA_ERROR_INVALID_VALUE;
+  return api::cuDeviceGetMemPool(pool, where->id);
+}
+
+CUresult cuMemSetMemPool(CUmemLocation* where, CUmemAllocationType type, CUmemoryPool pool) {
+  if (!where || type != CU_MEM_ALLOCATION_TYPE_PINNED || where->type != CU_MEM_LOCATION_TYPE_DEVICE)
+    return CUDA_ERROR_INVALID_VALUE;
+  return api::cuDeviceSetMemPool(where->id, pool);
+}
+
 CUresult cuDevicePrimaryCtxRetain(CUcontext* result, CUdevice ordinal) {
   if (!result) return CUDA_ERROR_INVALID_VALUE;
   device* d = device_of(ordinal);

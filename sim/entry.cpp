@@ -6,7 +6,7 @@ call_scope::call_scope(call_id id) : answer_(answer_of(id)), lock_(state().lock,
   auto& self = this_thread();
   outer_ = self.held;
   outer_per_thread_ = self.per_thread_streams;
-  if (outer_ && outer_->owns_lock()) return; // a signal handler inside another call; see enter()
+  if (outer_ && outer_->owns_lock()) return; // a signal handler inside another call
   lock_.lock();
   self.held = &lock_;
   self.per_thread_streams = answer_.per_thread;
@@ -67,7 +67,6 @@ void call_scope::see(CUmemoryPool& pool) {
 }
 
 CUresult call_scope::enter() {
-  if (!lock_.owns_lock()) return CUDA_ERROR_NOT_PERMITTED; // the state is being changed below us
   if (answer_.context == context_use::early) return CUDA_SUCCESS;
   if (!state().initialised || state().forked) return CUDA_ERROR_NOT_INITIALIZED;
   if (answer_.context == context_use::current || answer_.context == context_use::wait) {

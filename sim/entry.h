@@ -18,6 +18,9 @@ class call_scope {
   call_scope(const call_scope&) = delete;
   call_scope& operator=(const call_scope&) = delete;
 
+  // False in a signal handler that interrupted a call of the same thread: the state is being changed below it.
+  bool entered() const { return lock_.owns_lock(); }
+
   // Looks at one argument; streams are replaced by the objects they stand for.
   template <class T>
   void see(T&) {}
@@ -68,6 +71,7 @@ struct entry<id, CUresult(A...)> {
     if constexpr (requires { body_of<id>(arguments...); }) {
       try {
         call_scope scope(id);
+        if (!scope.entered()) return CUDA_ERROR_NOT_PERMITTED;
         (scope.see(arguments), ...);
         if (CUresult r = scope.enter()) return r;
         return body_of<id>(arguments...);

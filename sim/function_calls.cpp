@@ -218,6 +218,26 @@ CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* min_grid, int* block, CU
   return api::cuOccupancyMaxPotentialBlockSize(min_grid, block, function, shared_for, shared, limit);
 }
 
+// Documented: eight blocks are portable; how many clusters fit is an estimate from the blocks that do.
+CUresult cuOccupancyMaxPotentialClusterSize(int* size, CUfunction, const CUlaunchConfig*) {
+  if (!size) return CUDA_ERROR_INVALID_VALUE;
+  *size = 8;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuOccupancyMaxActiveClusters(int* clusters, CUfunction function, const CUlaunchConfig* config) {
+  if (!clusters) return CUDA_ERROR_INVALID_VALUE;
+  unsigned blocks = 1;
+  for (unsigned i = 0; i < config->numAttrs; ++i)
+    if (const auto& a = config->attrs[i]; a.id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+      blocks = a.value.clusterDim.x * a.value.clusterDim.y * a.value.clusterDim.z;
+  if (blocks == 0) return CUDA_ERROR_INVALID_VALUE;
+  const int threads = static_cast<int>(config->blockDimX * config->blockDimY * config->blockDimZ);
+  const int resident = resident_blocks(*info_of(function), threads, config->sharedMemBytes) * multiprocessors;
+  *clusters = resident / static_cast<int>(blocks);
+  return CUDA_SUCCESS;
+}
+
 CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, CUfunction function, int blocks, int) {
   if (!bytes || blocks <= 0) return CUDA_ERROR_INVALID_VALUE;
   const int each = shared_of_multiprocessor / blocks - 1024 - info_of(function)->shared_bytes;

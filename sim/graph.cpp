@@ -41,8 +41,9 @@ void delete_graph(CUgraph graph) {
     delete_owned(node->work);
     destroy(node);
   }
-  release_user_objects(graph->user_objects);
+  const auto references = graph->user_objects;
   destroy(graph);
+  release_user_objects(references);
 }
 
 CUgraphNode add_node(CUgraph graph, operation&& work, std::vector<dependency> before) {
