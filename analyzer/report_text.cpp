@@ -47,7 +47,7 @@ std::string size_text(std::uint64_t bytes) {
     bytes /= 1024;
     ++unit;
   }
-  if (unit + 1 < std::size(units) && bytes >= 1024 * 1024) {
+  if (unit + 1 < std::size(units) && bytes >= 1024ull * 1024) {
     return fmt::format("{:.1f} {}", static_cast<double>(bytes) / 1024, units[unit + 1]);
   }
   return fmt::format("{} {}", bytes, units[unit]);

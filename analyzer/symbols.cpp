@@ -35,12 +35,25 @@ std::string source_path(const char* file, const char* folder) {
   return (std::filesystem::path(folder) / file).lexically_normal().string();
 }
 
+// Separate debug files are looked for on this machine only: a report must not wait for a server, whatever the
+// environment says.
+int find_local_debuginfo(Dwfl_Module* module, void** data, const char* name, Dwarf_Addr base, const char* file,
+                         const char* debuglink, GElf_Word checksum, char** found) {
+  constexpr const char* servers = "DEBUGINFOD_URLS";
+  const char* value = std::getenv(servers);
+  const std::string saved = value ? value : "";
+  if (value) ::unsetenv(servers);
+  const int fd = dwfl_standard_find_debuginfo(module, data, name, base, file, debuglink, checksum, found);
+  if (value) ::setenv(servers, saved.c_str(), 1);
+  return fd;
+}
+
 // One ELF file in a Dwfl session of its own, mapped at address 0, so that ELF virtual addresses can be asked for.
 class object {
  public:
   object(const std::string& path, std::string_view build_id) {
-    static const Dwfl_Callbacks callbacks = {dwfl_build_id_find_elf, dwfl_standard_find_debuginfo,
-                                             dwfl_offline_section_address, nullptr};
+    static const Dwfl_Callbacks callbacks = {dwfl_build_id_find_elf, find_local_debuginfo, dwfl_offline_section_address,
+                                             nullptr};
     session_ = dwfl_begin(&callbacks);
     if (!session_) return;
     dwfl_report_begin(session_);

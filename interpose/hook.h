@@ -14,6 +14,7 @@ using trace::call_class;
 struct call_frame {
   call_id id;
   call_class cls;
+  trace::record_when when; // of the class
   bool in_window;       // a capture was open at entry
   bool first_launch;    // eager launch of a function never launched before
   CUresult result;
@@ -64,7 +65,8 @@ struct hook<Id, CUresult(A...)> {
   static constexpr trace::call_info row = trace::info(Id);
   static constexpr trace::record_when when = trace::info(row.cls).record;
   // What is recorded only when refused is the same at level full.
-  static constexpr u32 matters = when == trace::record_when::refused ? ~static_cast<u32>(attention_full) : ~u32{0};
+  static constexpr u32 matters = (when == trace::record_when::refused ? ~static_cast<u32>(attention_full) : ~u32{0}) &
+                                 ~static_cast<u32>(attention_off);
   static constexpr bool per_thread = trace::per_thread_variant(row.symbol);
 
   static CUresult CUDAAPI call(A... a) {
@@ -86,6 +88,7 @@ struct hook<Id, CUresult(A...)> {
     call_frame f{};
     f.id = Id;
     f.cls = row.cls;
+    f.when = when;
     f.caller = caller;
     const bool watched = enter_call(f);
     auto* fn = reinterpret_cast<fn_type>(real(Id));

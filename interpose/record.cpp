@@ -44,6 +44,10 @@ void publish(const call_frame& f) {
 }
 
 void write_call_name(call_frame& f) {
+  if (f.t->last_call == static_cast<u32>(f.id) + 1) {
+    return;
+  }
+  f.t->last_call = static_cast<u32>(f.id) + 1;
   std::atomic<u8>& done = process->named_calls[static_cast<std::size_t>(f.id)];
   if (done.load(std::memory_order_relaxed) != 0 || done.exchange(1, std::memory_order_relaxed) != 0) {
     return;
@@ -68,7 +72,7 @@ bool wanted(call_frame& f) {
     f.t->context = f.arg[0];
     return true;
   }
-  switch (trace::info(f.cls).record) {
+  switch (f.when) {
   case trace::record_when::always:
     return true;
   case trace::record_when::window:
@@ -102,8 +106,12 @@ bool wants_stack(const call_frame& f) {
   case call_class::exec_destroy:
   case call_class::module_unload:
     return true;
-  case call_class::graph_launch:
-    return process->launch_sites.insert(mix(f.arg[0]) ^ f.caller);
+  case call_class::graph_launch: {
+    const u64 site = mix(f.arg[0]) ^ f.caller;
+    const bool repeated = site == f.t->last_site;
+    f.t->last_site = site;
+    return !repeated && process->launch_sites.insert(site);
+  }
   default:
     return false;
   }
@@ -239,9 +247,12 @@ bool launched_before(u64 function) {
 
 bool enter_call(call_frame& f) {
   const errno_keeper keep;
-  start();
-  if (!resolve_driver() || options.off) {
-    return false;
+  // Both bits clear: started and resolved. The usual case looks at nothing else.
+  if ((attention.load(std::memory_order_acquire) & (attention_unresolved | attention_off)) != 0) {
+    start();
+    if (!resolve_driver() || options.off) {
+      return false;
+    }
   }
   f.t = enter_thread();
   return f.t != nullptr;

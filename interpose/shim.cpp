@@ -192,7 +192,7 @@ bool start_session() {
     return false;
   }
   u32 bits = (options.full ? attention_full : 0u) | (options.verify ? attention_count : 0u);
-  bits |= attention.load() & attention_unresolved;
+  bits |= attention.load() & (attention_unresolved | attention_off);
   attention.store(bits, std::memory_order_release);
   p.session.store((mix(clock_now_ns(CLOCK_MONOTONIC)) ^ pid) | 1, std::memory_order_release);
   return true;
@@ -270,6 +270,9 @@ void start() {
   first_pid = static_cast<u32>(raw(SYS_getpid));
   if (!options.off && !map_state()) {
     options.off = true;
+  }
+  if (options.off) {
+    attention.fetch_or(attention_off);
   }
   have_thread_key = !options.off && pthread_key_create != nullptr && pthread_key_create(&thread_key, on_thread_end) == 0;
   started.store(2, std::memory_order_release);

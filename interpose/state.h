@@ -28,8 +28,11 @@ struct thread_state {
   u32 tid;
   u32 busy;                  // the shim is writing on this thread: a nested hook (signal handler) passes through
   thread_state* next_free;
+  // What the last event was, so that a repeated call need not look things up again in memory that is cold by then.
+  u64 last_site;             // of the last graph launch
+  u32 last_call;             // call id + 1
 };
-static_assert(sizeof(thread_state) <= 64);
+static_assert(sizeof(thread_state) <= 72);
 
 struct process_state {
   std::atomic<u64> session; // 0 = not started in this process
@@ -80,6 +83,7 @@ enum attention_bit : u32 {
   attention_window = 2,     // a capture is open
   attention_full = 4,       // level full
   attention_count = 8,      // every call is counted (--cupti=verify)
+  attention_off = 16,       // inert: hooks that still get here pass through
 };
 extern std::atomic<u32> attention;
 

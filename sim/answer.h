@@ -21,7 +21,7 @@ enum class stream_use : std::uint8_t {
   refused, // cannot be captured: invalidates the capture of the stream
   dropped, // cannot be captured: refused, but the capture goes on without it
   look,    // asks about the capture itself
-  begin,   // begins a capture on it
+  shape,   // begins or ends a capture on it, or changes what it waits for
   host     // works on the default stream without naming it, and the host waits
 };
 

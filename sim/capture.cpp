@@ -22,7 +22,7 @@ void for_each_forbidding(F&& act) {
   }
 }
 
-CUresult admit_unsafe() {
+CUresult refuse_unsafe() {
   bool forbidden = false;
   for_each_forbidding([&](capture& open) {
     open.invalidate();
@@ -71,7 +71,7 @@ CUresult admit_capturing(stream_use use, capture& open) {
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   case stream_use::none:
   case stream_use::look:
-  case stream_use::begin:
+  case stream_use::shape:
     break;
   }
   return CUDA_SUCCESS;
@@ -80,11 +80,8 @@ CUresult admit_capturing(stream_use use, capture& open) {
 CUresult admit_event(event_use use, CUevent event) {
   if (!event || !event->capture) return CUDA_SUCCESS;
   capture& in = *event->capture;
-  if (use == event_use::time) return in.over ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_CAPTURED_EVENT;
-  if (in.over) { // its nodes belong to a finished graph; a capture that such a call would break is broken all the same
-    for_each_forbidding([](capture& open) { open.invalidate(); });
-    return CUDA_ERROR_INVALID_VALUE;
-  }
+  if (in.over || !in.active()) return CUDA_ERROR_INVALID_VALUE; // its nodes belong to a finished graph, or to none
+  if (use == event_use::time) return CUDA_ERROR_CAPTURED_EVENT;
   in.invalidate();
   return CUDA_ERROR_CAPTURED_EVENT;
 }
@@ -107,9 +104,11 @@ CUresult admit(const answer& call, const call_operands& operands) {
     if (captured)
       if (CUresult r = admit_capturing(call.stream, *operands.stream->capture)) return r;
   }
-  if (call.safe == safety::unsafe && !captured) return admit_unsafe();
+  if (call.safe == safety::unsafe && !captured) return refuse_unsafe();
   return CUDA_SUCCESS;
 }
+
+CUresult admit_unsafe() { return state().options.refuse ? refuse_unsafe() : CUDA_SUCCESS; }
 
 void set_tail(CUstream stream, std::vector<dependency> tail) {
   stream->tail = std::move(tail);
@@ -141,6 +140,9 @@ CUresult begin_capture(CUstream stream, CUstreamCaptureMode mode, CUgraph into, 
   if (mode > CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_INVALID_VALUE;
   if (stream->which == CUstream_st::kind::legacy) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   if (stream->capture) return CUDA_ERROR_ILLEGAL_STATE;
+  const auto& all = state().captures;
+  const bool busy = into && std::any_of(all.begin(), all.end(), [&](const auto& open) { return open->graph == into; });
+  if (busy) return CUDA_ERROR_ILLEGAL_STATE;
   auto fresh = std::make_shared<capture>();
   fresh->id = state().next_capture++;
   fresh->mode = mode;
@@ -170,7 +172,7 @@ void finish(const std::shared_ptr<capture>& ended) {
 
 void discard(const std::shared_ptr<capture>& ended) {
   finish(ended);
-  if (ended->owns_graph) delete_graph(ended->graph);
+  delete_graph(ended->graph); // measured: also one that the program gave
   ended->graph = nullptr;
 }
 
@@ -180,35 +182,32 @@ bool has_unjoined_work(const capture& open) {
                      [](CUgraphNode n) { return n->forked && !n->joined && n->after.empty(); });
 }
 
+// In the order in which a real driver finds out.
+CUresult verdict_on(const capture& ended) {
+  if (!state().options.refuse) return CUDA_SUCCESS;
+  if (!ended.active()) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  if (has_unjoined_work(ended)) return CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
+  const bool own = ended.mode == CU_STREAM_CAPTURE_MODE_RELAXED || ended.thread == this_thread().id;
+  return own ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+}
+
 } // namespace
 
 CUresult end_capture(CUstream stream, CUgraph* result) {
-  if (!result) return CUDA_ERROR_INVALID_VALUE;
+  if (result) *result = nullptr;
   if (!stream->capture) return CUDA_ERROR_ILLEGAL_STATE;
   const auto ended = stream->capture;
-  const bool refuse_any = state().options.refuse;
-  if (ended->origin != stream && refuse_any) {
-    *result = nullptr;
-    const bool active = ended->active();
+  if (ended->origin != stream && state().options.refuse) {
     ended->invalidate();
-    return active ? CUDA_ERROR_STREAM_CAPTURE_UNMATCHED : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
   }
-  CUresult verdict = CUDA_SUCCESS;
-  if (refuse_any) {
-    if (ended->mode != CU_STREAM_CAPTURE_MODE_RELAXED && ended->thread != this_thread().id)
-      verdict = CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
-    else if (!ended->active())
-      verdict = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-    else if (has_unjoined_work(*ended))
-      verdict = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
-  }
-  if (verdict) {
-    *result = nullptr;
+  const CUresult verdict = verdict_on(*ended);
+  if (verdict || (!result && ended->owns_graph)) { // measured: without room for the graph the capture ends all the same
     discard(ended);
     return verdict;
   }
   finish(ended);
-  *result = ended->graph;
+  if (result) *result = ended->graph;
   return CUDA_SUCCESS;
 }
 
@@ -217,7 +216,7 @@ CUresult record_event(CUevent event, CUstream stream, unsigned flags) {
   if (flags & ~static_cast<unsigned>(CU_EVENT_RECORD_EXTERNAL)) return CUDA_ERROR_INVALID_VALUE;
   const bool external = flags & CU_EVENT_RECORD_EXTERNAL;
   if (!stream->capture) {
-    if (external) return CUDA_ERROR_INVALID_VALUE; // documented: only within a capture
+    if (external) return CUDA_ERROR_ILLEGAL_STATE; // only within a capture
     note_recorded(event);
     return CUDA_SUCCESS;
   }
@@ -232,9 +231,14 @@ namespace {
 // A stream that captures waits for an event.
 CUresult wait_captured(CUstream stream, CUevent event, bool external) {
   capture& open = *stream->capture;
+  const bool refuse_any = state().options.refuse;
+  if (event->capture && (event->capture->over || !event->capture->active()) && refuse_any) {
+    open.invalidate();
+    return CUDA_ERROR_INVALID_VALUE;
+  }
   if (external) return submit(stream, wait_call{event});
   if (!event->capture) {
-    if (!event->recorded || !state().options.refuse) return CUDA_SUCCESS;
+    if (!event->recorded || !refuse_any) return CUDA_SUCCESS;
     open.invalidate();
     return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
   }
@@ -242,9 +246,10 @@ CUresult wait_captured(CUstream stream, CUevent event, bool external) {
     add_to_tail(stream, event->tail);
     return CUDA_SUCCESS;
   }
-  if (!state().options.refuse) return CUDA_SUCCESS;
+  if (!refuse_any) return CUDA_SUCCESS;
   open.invalidate();
-  return event->capture->over ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_STREAM_CAPTURE_MERGE;
+  event->capture->invalidate();
+  return CUDA_ERROR_STREAM_CAPTURE_MERGE;
 }
 
 } // namespace
@@ -253,16 +258,15 @@ CUresult wait_event(CUstream stream, CUevent event, unsigned flags) {
   if (flags & ~static_cast<unsigned>(CU_EVENT_WAIT_EXTERNAL)) return CUDA_ERROR_INVALID_VALUE;
   const bool external = flags & CU_EVENT_WAIT_EXTERNAL;
   if (stream->capture) return wait_captured(stream, event, external);
-  if (external) return CUDA_ERROR_INVALID_VALUE;
+  if (external) return CUDA_ERROR_ILLEGAL_STATE;
   if (!event->capture) return CUDA_SUCCESS;
   capture& in = *event->capture;
-  if (in.over) return state().options.refuse ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+  if (in.over || !in.active()) return state().options.refuse ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
   if (stream->which == CUstream_st::kind::legacy) { // cannot be captured, so it cannot join
     if (!state().options.refuse) return CUDA_SUCCESS;
     in.invalidate();
     return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
   }
-  if (!in.active()) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   stream->capture = event->capture;
   in.streams.push_back(stream);
   set_tail(stream, event->tail);

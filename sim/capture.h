@@ -35,6 +35,9 @@ struct call_operands {
 // Whether open captures let the call through. Anything but CUDA_SUCCESS is its result, and invalidation has been done.
 CUresult admit(const answer& call, const call_operands& operands);
 
+// The same for what a call does only in some of its forms: something unsafe.
+CUresult admit_unsafe();
+
 // Puts work on a stream: a node if it captures, else done at once. `added` receives the node, if any.
 CUresult submit(CUstream stream, operation&& work, CUgraphNode* added = nullptr);
 

@@ -1,5 +1,7 @@
 #include "sim/condition.h"
 
+#include <utility>
+
 namespace capturesan::sim {
 namespace {
 
@@ -7,6 +9,7 @@ struct condition {
   unsigned value = 0;
   unsigned default_value = 0;
   bool assign_at_launch = false;
+  bool claimed = false;
   std::uint64_t writes = 0;
 };
 
@@ -20,12 +23,15 @@ std::unordered_map<CUgraphConditionalHandle, condition>& conditions() {
 CUgraphConditionalHandle new_condition(CUgraph graph, unsigned value, bool assign_at_launch) {
   static CUgraphConditionalHandle next = 1;
   const auto handle = next++;
-  conditions()[handle] = {value, value, assign_at_launch, 0};
+  conditions()[handle] = {value, value, assign_at_launch, false, 0};
   graph->conditions.push_back(handle);
   return handle;
 }
 
 bool is_condition(CUgraphConditionalHandle handle) { return conditions().count(handle) != 0; }
+
+bool claim_condition(CUgraphConditionalHandle handle) { return !std::exchange(conditions()[handle].claimed, true); }
+bool is_claimed(CUgraphConditionalHandle handle) { return conditions()[handle].claimed; }
 
 unsigned condition_value(CUgraphConditionalHandle handle) { return conditions()[handle].value; }
 std::uint64_t condition_writes(CUgraphConditionalHandle handle) { return conditions()[handle].writes; }

@@ -7,6 +7,9 @@ namespace capturesan::sim {
 
 CUgraphConditionalHandle new_condition(CUgraph graph, unsigned value, bool assign_at_launch);
 bool is_condition(CUgraphConditionalHandle handle);
+// A handle belongs to one node; false: it has one.
+bool claim_condition(CUgraphConditionalHandle handle);
+bool is_claimed(CUgraphConditionalHandle handle);
 unsigned condition_value(CUgraphConditionalHandle handle);
 // How often the value was set, by a host kernel through capturesan_set_condition().
 std::uint64_t condition_writes(CUgraphConditionalHandle handle);

@@ -19,6 +19,7 @@ CUresult cuCtxCreate_v2(CUcontext* result, unsigned flags, CUdevice ordinal) {
   if (!result) return CUDA_ERROR_INVALID_VALUE;
   device* owner = device_of(ordinal);
   if (!owner) return CUDA_ERROR_INVALID_DEVICE;
+  if (owner->fault) return owner->fault;
   *result = new_context(*owner, flags, false);
   push(*result);
   return CUDA_SUCCESS;
@@ -80,6 +81,7 @@ CUresult cuCtxGetDevice_v2(CUdevice* result, CUcontext context) {
 
 CUresult cuCtxGetFlags(unsigned* flags) {
   if (!flags) return CUDA_ERROR_INVALID_VALUE;
+  if (!current_context()) return CUDA_ERROR_INVALID_CONTEXT;
   *flags = current_context()->flags;
   return CUDA_SUCCESS;
 }
@@ -163,7 +165,7 @@ CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags) {
   CUcontext own = current_context();
   if (!peer) return CUDA_ERROR_INVALID_CONTEXT;
   if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
-  if (peer->device == own->device) return CUDA_ERROR_INVALID_DEVICE;
+  if (peer->device == own->device) return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
   if (std::find(own->peers.begin(), own->peers.end(), peer) != own->peers.end())
     return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
   own->peers.push_back(peer);

@@ -12,40 +12,32 @@ bool in_device_region(CUdeviceptr address) {
   return false;
 }
 
-bool valid_side(CUmemorytype type, copy_range range) {
+bool valid_side(CUmemorytype type, copy_range range, bool captured) {
   if (range.bytes == 0) return true;
   if (type == CU_MEMORYTYPE_HOST) return range.start != 0;
   if (type != CU_MEMORYTYPE_DEVICE && type != CU_MEMORYTYPE_UNIFIED) return false; // arrays do not exist here
-  if (state().memory.covers(range.start, range.bytes)) return true;
+  if (captured ? state().memory.names(range.start, range.bytes) : state().memory.covers(range.start, range.bytes))
+    return true;
   // Memory the driver does not know is the program's own, if only the general form of the call is used.
   return type == CU_MEMORYTYPE_UNIFIED && range.start != 0 && !in_device_region(range.start);
 }
 
-CUresult check(const CUDA_MEMCPY3D& shape) {
-  if (!valid_side(shape.srcMemoryType, source_of(shape)) || !valid_side(shape.dstMemoryType, target_of(shape)))
-    return CUDA_ERROR_INVALID_VALUE;
-  return CUDA_SUCCESS;
+bool fits(std::size_t pitch, std::size_t start, const CUDA_MEMCPY3D& shape) {
+  return pitch == 0 || shape.Height < 2 || start + shape.WidthInBytes <= pitch;
 }
 
-int device_at(CUdeviceptr address) {
-  const allocation* a = state().memory.find(address);
-  return a ? a->device : -1;
-}
-
-// A copy between devices, made with another device current than the stream's, cannot be captured.
-bool is_foreign_peer_copy(const CUDA_MEMCPY3D& shape, CUstream stream) {
-  if (current_context() == stream->context) return false;
-  const int from = device_at(source_of(shape).start), to = device_at(target_of(shape).start);
-  return from >= 0 && to >= 0 && from != to;
+CUresult check(const CUDA_MEMCPY3D& shape, bool captured = false) {
+  const bool valid = valid_side(shape.srcMemoryType, source_of(shape), captured) &&
+                     valid_side(shape.dstMemoryType, target_of(shape), captured);
+  return valid && fits(shape.srcPitch, shape.srcXInBytes, shape) && fits(shape.dstPitch, shape.dstXInBytes, shape)
+             ? CUDA_SUCCESS
+             : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult copy_on(CUstream stream, const CUDA_MEMCPY3D& shape) {
-  if (CUresult r = check(shape)) return r;
-  if (stream->capture && state().options.refuse && is_foreign_peer_copy(shape, stream)) {
-    stream->capture->invalidate();
-    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  }
-  return submit(stream, copy_call{shape, stream->context});
+  if (CUresult r = check(shape, stream->capture != nullptr)) return r;
+  if (target_of(shape).bytes == 0) return CUDA_SUCCESS; // measured: nothing to do is no node
+  return submit(stream, make_copy(shape, stream->context));
 }
 
 // The host waits, so a fault of earlier work shows here.
@@ -113,7 +105,7 @@ CUresult copy_all(const CUdeviceptr* to, const CUdeviceptr* from, const std::siz
     if (CUresult r = check(linear(anywhere(to[i]), anywhere(from[i]), bytes[i]))) return r;
   for (std::size_t i = 0; i < count; ++i)
     if (CUresult r =
-            execute_now(copy_call{linear(anywhere(to[i]), anywhere(from[i]), bytes[i]), stream->context}, stream))
+            execute_now(make_copy(linear(anywhere(to[i]), anywhere(from[i]), bytes[i]), stream->context), stream))
       return r;
   return CUDA_SUCCESS;
 }
@@ -137,7 +129,7 @@ CUresult copy_all(const CUDA_MEMCPY3D_BATCH_OP* list, std::size_t count, CUstrea
     shape.Height = list[i].extent.height, shape.Depth = list[i].extent.depth;
     shape.srcPitch = from_pitch, shape.srcHeight = from_height, shape.dstPitch = to_pitch, shape.dstHeight = to_height;
     if (CUresult r = check(shape)) return r;
-    if (CUresult r = execute_now(copy_call{shape, stream->context}, stream)) return r;
+    if (CUresult r = execute_now(make_copy(shape, stream->context), stream)) return r;
   }
   return CUDA_SUCCESS;
 }

@@ -133,6 +133,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* result, CUdevice ordinal) {
   if (!result) return CUDA_ERROR_INVALID_VALUE;
   device* d = device_of(ordinal);
   if (!d) return CUDA_ERROR_INVALID_DEVICE;
+  if (d->fault) return d->fault;
   if (!d->primary) d->primary = new_context(*d, d->primary_flags, true);
   ++d->primary_references;
   *result = d->primary;

@@ -2,13 +2,22 @@
 
 namespace capturesan::sim {
 
-call_scope::call_scope(call_id id) : answer_(answer_of(id)), lock_(state().lock) {
+call_scope::call_scope(call_id id) : answer_(answer_of(id)), lock_(state().lock, std::defer_lock) {
   auto& self = this_thread();
+  outer_ = self.held;
+  outer_per_thread_ = self.per_thread_streams;
+  if (outer_ && outer_->owns_lock()) return; // a signal handler inside another call; see enter()
+  lock_.lock();
   self.held = &lock_;
   self.per_thread_streams = answer_.per_thread;
 }
 
-call_scope::~call_scope() { this_thread().held = nullptr; }
+// A host function may have called from inside another call: that one goes on with what it had.
+call_scope::~call_scope() {
+  auto& self = this_thread();
+  self.held = outer_;
+  self.per_thread_streams = outer_per_thread_;
+}
 
 void call_scope::see(CUstream& stream) {
   if (!state().initialised) return;
@@ -34,7 +43,14 @@ void call_scope::see(const CUlaunchConfig*& config) {
 
 void call_scope::see(CUevent& event) {
   see_handle(event, CUDA_ERROR_INVALID_HANDLE);
-  if (!bad_ && events_ < operands_.events.size()) operands_.events[events_++] = event;
+  if (bad_) return;
+  if (events_ < operands_.events.size()) operands_.events[events_++] = event;
+  owner_ = event->context;
+}
+
+void call_scope::see(CUmodule& module) {
+  see_handle(module, CUDA_ERROR_INVALID_HANDLE);
+  if (!bad_) owner_ = module->context;
 }
 
 void call_scope::see(CUfunction& function) {
@@ -51,15 +67,21 @@ void call_scope::see(CUmemoryPool& pool) {
 }
 
 CUresult call_scope::enter() {
+  if (!lock_.owns_lock()) return CUDA_ERROR_NOT_PERMITTED; // the state is being changed below us
   if (answer_.context == context_use::early) return CUDA_SUCCESS;
   if (!state().initialised || state().forked) return CUDA_ERROR_NOT_INITIALIZED;
   if (answer_.context == context_use::current || answer_.context == context_use::wait) {
-    CUcontext context = operands_.context ? operands_.context : current_context();
-    if (no_context_ || !context) return CUDA_ERROR_INVALID_CONTEXT;
+    // A stream that the program made brings its context along.
+    CUcontext context = operands_.context  ? operands_.context
+                        : operands_.stream ? operands_.stream->context
+                                           : current_context();
+    if (no_context_ || !context)
+      return current_is_destroyed() ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_CONTEXT;
     operands_.context = context;
     if (context->fault) return context->fault;
   }
   if (bad_) return bad_;
+  if (owner_ && owner_->fault) return owner_->fault;
   if (answer_.stream == stream_use::host) operands_.stream = default_stream(answer_.per_thread);
   return admit(answer_, operands_);
 }

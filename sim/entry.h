@@ -28,7 +28,7 @@ class call_scope {
   void see_handle(T* handle, CUresult if_bad) {
     if (!bad_ && !is_live(handle)) bad_ = if_bad;
   }
-  void see(CUmodule& m) { see_handle(m, CUDA_ERROR_INVALID_HANDLE); }
+  void see(CUmodule& module);
   void see(CUlibrary& l) { see_handle(l, CUDA_ERROR_INVALID_HANDLE); }
   void see(CUkernel& k) { see_handle(k, CUDA_ERROR_INVALID_HANDLE); }
   void see(CUgraph& g) { see_handle(g, CUDA_ERROR_INVALID_VALUE); }
@@ -45,8 +45,11 @@ class call_scope {
  private:
   const answer& answer_;
   std::unique_lock<std::mutex> lock_;
+  std::unique_lock<std::mutex>* outer_ = nullptr; // of a call that this one was made from
+  bool outer_per_thread_ = false;
   call_operands operands_;
   CUresult bad_ = CUDA_SUCCESS;
+  CUcontext owner_ = nullptr; // of an event or a module
   bool no_context_ = false;
   unsigned events_ = 0;
 };

@@ -25,8 +25,9 @@ CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags) 
 }
 CUresult cuEventRecord(CUevent event, CUstream stream) { return record_event(event, stream, CU_EVENT_RECORD_DEFAULT); }
 
-CUresult cuEventQuery(CUevent event) { return settle(event->context); }
-CUresult cuEventSynchronize(CUevent event) { return settle(event->context); }
+// One that was never recorded has nothing to wait for.
+CUresult cuEventQuery(CUevent event) { return event->recorded ? settle(event->context) : CUDA_SUCCESS; }
+CUresult cuEventSynchronize(CUevent event) { return event->recorded ? settle(event->context) : CUDA_SUCCESS; }
 
 CUresult cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end) {
   if (!milliseconds) return CUDA_ERROR_INVALID_VALUE;

@@ -16,13 +16,24 @@ build_result failed(CUresult error, CUgraphInstantiateResult reason, CUgraphNode
   return {nullptr, error, reason, node};
 }
 
-// Measured: the target of a set must be allocated when the graph is instantiated; nothing else is checked.
-bool can_run(const operation& work) {
-  const auto* fill = std::get_if<fill_call>(&work);
-  if (!fill) return true;
-  const auto range = target_of(fill->shape);
-  const allocation* a = state().memory.find(range.start);
-  return range.bytes == 0 || (a && a->kind == memory_kind::graph) || state().memory.covers(range.start, range.bytes);
+// Measured: the target of a set must be allocated when the graph is instantiated, and both ends of a copy on the device
+// (there the real driver answers UNKNOWN for the source, and crashes for the target). Nothing else is checked.
+CUresult check_memory(const operation& work) {
+  const auto known = [](copy_range r) { return r.bytes == 0 || state().memory.names(r.start, r.bytes); };
+  if (const auto* fill = std::get_if<fill_call>(&work))
+    return known(target_of(fill->shape)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  const auto* copy = std::get_if<copy_call>(&work);
+  const bool inside =
+      copy && copy->shape.srcMemoryType == CU_MEMORYTYPE_DEVICE && copy->shape.dstMemoryType == CU_MEMORYTYPE_DEVICE;
+  if (!inside || (known(source_of(copy->shape)) && known(target_of(copy->shape)))) return CUDA_SUCCESS;
+  return CUDA_ERROR_UNKNOWN;
+}
+
+// Documented: what the bodies of conditional nodes may hold.
+bool can_be_conditional(const operation& work) {
+  return std::holds_alternative<kernel_call>(work) || std::holds_alternative<empty_call>(work) ||
+         std::holds_alternative<child_call>(work) || std::holds_alternative<fill_call>(work) ||
+         std::holds_alternative<copy_call>(work) || std::holds_alternative<conditional_call>(work);
 }
 
 // Child graphs and bodies, each a program of its own.
@@ -35,6 +46,10 @@ build_result build_inner(step& own) {
   for (CUgraph graph : graphs) {
     auto inner = build(graph);
     if (!inner.built) return inner;
+    if (std::holds_alternative<conditional_call>(own.work))
+      for (const auto& s : inner.built->steps)
+        if (!can_be_conditional(s.work))
+          return failed(CUDA_ERROR_INVALID_VALUE, CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE, s.node);
     own.inner.push_back(std::move(inner.built));
   }
   return {};
@@ -142,11 +157,14 @@ build_result build(CUgraph graph) {
   const auto order = in_order(graph);
   if (order.empty() && !graph->nodes.empty())
     return failed(CUDA_ERROR_INVALID_VALUE, CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE, nullptr);
+  for (const auto handle : graph->conditions)
+    if (!is_claimed(handle))
+      return failed(CUDA_ERROR_INVALID_VALUE, CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED, nullptr);
   auto built = std::make_shared<program>();
   built->steps.reserve(order.size());
   built->index.reserve(order.size());
   for (CUgraphNode node : order) {
-    if (!can_run(node->work)) return failed(CUDA_ERROR_INVALID_VALUE, CUDA_GRAPH_INSTANTIATE_ERROR, node);
+    if (const CUresult r = check_memory(node->work)) return failed(r, CUDA_GRAPH_INSTANTIATE_ERROR, node);
     step s;
     s.node = node;
     s.node_id = node->id;
@@ -165,6 +183,7 @@ CUresult instantiate(CUgraph graph, unsigned long long flags, CUgraphExec* resul
   constexpr unsigned long long known = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH |
                                        CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD | CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH |
                                        CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
+  if (CUcontext context = current_context(); context && context->fault) return context->fault;
   if (!result || flags & ~known) return CUDA_ERROR_INVALID_VALUE;
   // Measured: a graph with memory nodes has at most one exec at a time.
   if (graph->has_memory_nodes && graph->memory_exec && is_live(graph->memory_exec)) return CUDA_ERROR_NOT_SUPPORTED;
@@ -179,7 +198,8 @@ CUresult instantiate(CUgraph graph, unsigned long long flags, CUgraphExec* resul
   exec->graph = graph;
   exec->graph_id = graph->id;
   exec->context = current_context();
-  exec->flags = flags;
+  exec->flags = flags & ~static_cast<unsigned long long>(
+                            CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY); // measured: not read back
   exec->program = std::move(made.built);
   exec->user_objects = graph->user_objects;
   retain_user_objects(exec->user_objects);
@@ -197,13 +217,7 @@ void delete_exec(CUgraphExec exec) {
 
 CUresult launch(CUgraphExec exec, CUstream stream) {
   const auto own = exec->program; // outlives the exec while the lock is released
-  if (stream->capture) {
-    if (own->steps.empty() && state().options.refuse) { // measured with an empty exec
-      stream->capture->invalidate();
-      return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    }
-    return submit(stream, child_call{graph_of(*own)});
-  }
+  if (stream->capture) return submit(stream, child_call{graph_of(*own)}); // only where refusals are off
   if (CUresult r = prepare_memory(exec)) return r;
   reset_conditions(*own);
   run_program(own, stream->context);

@@ -48,7 +48,12 @@ CUresult cuGraphInstantiate(CUgraphExec* result, CUgraph graph, CUgraphNode* bad
 }
 
 CUresult cuGraphInstantiateWithParams(CUgraphExec* result, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS* params) {
-  return params ? instantiate(graph, params->flags, result, params) : CUDA_ERROR_INVALID_VALUE;
+  if (!params) return CUDA_ERROR_INVALID_VALUE;
+  // Measured: with an upload of its own it is allowed in every capture. Without one it is taken to be like its
+  // relatives.
+  if (!(params->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD))
+    if (CUresult r = admit_unsafe()) return r;
+  return instantiate(graph, params->flags, result, params);
 }
 
 CUresult cuGraphExecGetFlags(CUgraphExec exec, cuuint64_t* flags) {

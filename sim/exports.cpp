@@ -47,7 +47,7 @@ CUresult unsupported(call_id id) {
 #elif defined(__aarch64__)
 #define JUMP(symbol)                                                                                                   \
   "  bti c\n  adrp x16, capturesan_entry_" #symbol "\n  ldr x16, [x16, :lo12:capturesan_entry_" #symbol "]\n  br "     \
-                                                                                                        "x16\n"
+  "x16\n"
 #else
 #error "no entry code for this processor yet"
 #endif

@@ -12,13 +12,36 @@ void* as_pointer(CUdeviceptr address) { return reinterpret_cast<void*>(address);
 
 } // namespace
 
+// Pages are not really unmapped but made inaccessible, so that nothing else of the process takes their place unseen; a
+// later map_pages() of no more than their size does. What is over is a few bytes of bookkeeping for each.
+std::map<CUdeviceptr, std::size_t>& given_back() {
+  static auto* const all = new std::map<CUdeviceptr, std::size_t>;
+  return *all;
+}
+
+bool was_given_back(CUdeviceptr address) {
+  auto next = given_back().upper_bound(address);
+  return next != given_back().begin() && address - std::prev(next)->first < std::prev(next)->second;
+}
+
 void* map_pages(std::size_t bytes) {
-  void* p =
-      mmap(nullptr, round_up(bytes, 4096), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  bytes = round_up(bytes, 4096);
+  for (auto at = given_back().begin(); at != given_back().end(); ++at) {
+    if (at->second != bytes || mprotect(as_pointer(at->first), bytes, PROT_READ | PROT_WRITE) != 0) continue;
+    void* const again = as_pointer(at->first);
+    given_back().erase(at);
+    return again;
+  }
+  void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   return p == MAP_FAILED ? nullptr : p;
 }
 
-void unmap_pages(void* address, std::size_t bytes) { munmap(address, round_up(bytes, 4096)); }
+void unmap_pages(void* address, std::size_t bytes) {
+  bytes = round_up(bytes, 4096);
+  madvise(address, bytes, MADV_DONTNEED);
+  mprotect(address, bytes, PROT_NONE);
+  given_back()[reinterpret_cast<CUdeviceptr>(address)] = bytes;
+}
 
 // Addresses only: nothing is accessible until it is allocated. A process with a limit on its address space gets a
 // smaller region.
@@ -133,17 +156,22 @@ allocation& memory_map::add(allocation a) {
 }
 
 allocation* memory_map::find(CUdeviceptr address) {
+  allocation* a = holding(address);
+  return a && (a->mapped || a->kind != memory_kind::graph) ? a : nullptr;
+}
+
+allocation* memory_map::holding(CUdeviceptr address) {
   auto next = live_.upper_bound(address);
   if (next == live_.begin()) return nullptr;
   allocation& a = std::prev(next)->second;
   return address - a.base < a.bytes ? &a : nullptr;
 }
 
-bool memory_map::covers(CUdeviceptr address, std::size_t bytes) {
+bool memory_map::covers(CUdeviceptr address, std::size_t bytes, bool mapped) {
   const CUdeviceptr end = address + bytes;
   do {
-    const allocation* a = find(address);
-    if (!a || !a->mapped) return false;
+    const allocation* a = holding(address);
+    if (!a || !(a->mapped || (!mapped && a->kind == memory_kind::graph))) return false;
     address = a->base + a->bytes;
   } while (address < end);
   return true;

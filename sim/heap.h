@@ -72,9 +72,13 @@ struct allocation {
 class memory_map {
  public:
   allocation& add(allocation a);
+  // The live allocation that holds the address, or null. Memory of an allocation node is live from its launch to its
+  // free.
   allocation* find(CUdeviceptr address);
   // Whether all of the range is allocated, by one allocation or by several that adjoin.
-  bool covers(CUdeviceptr address, std::size_t bytes);
+  bool covers(CUdeviceptr address, std::size_t bytes) { return covers(address, bytes, true); }
+  // The same where memory of allocation nodes counts that is not allocated yet.
+  bool names(CUdeviceptr address, std::size_t bytes) { return covers(address, bytes, false); }
   allocation* at(CUdeviceptr base);
   void remove(CUdeviceptr base) {
     live_.erase(base);
@@ -85,6 +89,9 @@ class memory_map {
   auto end() { return live_.end(); }
 
  private:
+  allocation* holding(CUdeviceptr address);
+  bool covers(CUdeviceptr address, std::size_t bytes, bool mapped);
+
   std::map<CUdeviceptr, allocation> live_;
   std::uint64_t next_id_ = 1;
   std::uint64_t generation_ = 0;
@@ -93,5 +100,7 @@ class memory_map {
 // Page-aligned host memory; null: none left.
 void* map_pages(std::size_t bytes);
 void unmap_pages(void* address, std::size_t bytes);
+// Whether the address is of memory that was unmapped here and is nobody's since, as far as is known here.
+bool was_given_back(CUdeviceptr address);
 
 } // namespace capturesan::sim

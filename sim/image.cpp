@@ -53,7 +53,7 @@ image_result load_image(const void* data) {
   if (magic == fatbin_magic) return parse_fatbin(bytes);
   if (std::memcmp(bytes, ELFMAG, 1) == 0 && std::memcmp(bytes, ELFMAG, SELFMAG) == 0)
     return result_of(parse_elf({bytes, elf_bytes(bytes)}), CUDA_ERROR_INVALID_IMAGE);
-  return result_of(parse_ptx(reinterpret_cast<const char*>(bytes)), CUDA_ERROR_INVALID_PTX);
+  return result_of(parse_ptx(reinterpret_cast<const char*>(bytes)), CUDA_ERROR_INVALID_IMAGE);
 }
 
 image_result load_image_file(const char* path) {

@@ -30,6 +30,7 @@ const error_text* find_error(CUresult code) {
 CUmemoryPool new_default_pool(device& owner) {
   CUmemoryPool pool = create<CUmemPoolHandle_st>();
   pool->device = &owner;
+  owner.pools.push_back(pool);
   pool->is_default = true;
   pool->properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
   pool->properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, owner.ordinal};

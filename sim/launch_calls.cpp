@@ -29,6 +29,9 @@ std::shared_ptr<const arguments> copy_values(const kernel_info& info, void** eac
     }
     if (!buffer && info.parameter_bytes) return nullptr;
     if (buffer) std::memcpy(values->bytes.data(), buffer, std::min(bytes, info.parameter_bytes));
+    values->buffer_bytes = std::min(bytes, info.parameter_bytes);
+    values->extra = {CU_LAUNCH_PARAM_BUFFER_POINTER, values->bytes.data(), CU_LAUNCH_PARAM_BUFFER_SIZE,
+                     &values->buffer_bytes, CU_LAUNCH_PARAM_END};
   } else if (!info.parameters.empty()) {
     return nullptr;
   }
@@ -72,6 +75,7 @@ CUresult make_kernel_call(const CUDA_KERNEL_NODE_PARAMS& described, CUcontext co
     return CUDA_ERROR_INVALID_HANDLE;
   }
   if (CUresult r = check_shape(described, *made.info, allowed_shared_of(*attributes, *made.info))) return r;
+  made.checked = true;
   made.grid = {described.gridDimX, described.gridDimY, described.gridDimZ};
   made.block = {described.blockDimX, described.blockDimY, described.blockDimZ};
   made.shared_bytes = described.sharedMemBytes;
@@ -88,7 +92,10 @@ CUDA_KERNEL_NODE_PARAMS describe(const kernel_call& call) {
   d.blockDimX = call.block.x, d.blockDimY = call.block.y, d.blockDimZ = call.block.z;
   d.sharedMemBytes = call.shared_bytes;
   // The vendor's structure has no const; the contract is that nobody writes through it.
-  d.kernelParams = const_cast<void**>(call.values->pointers.data());
+  if (call.values->extra.empty())
+    d.kernelParams = const_cast<void**>(call.values->pointers.data());
+  else
+    d.extra = const_cast<void**>(call.values->extra.data());
   return d;
 }
 
@@ -115,6 +122,14 @@ void allow_overlap(CUstream stream) {
     }
 }
 
+// Measured: a launch of a bad shape breaks a capture; one without values, or of a function of another device, does not.
+CUresult describe_launch(const CUDA_KERNEL_NODE_PARAMS& described, CUstream stream, kernel_call& made) {
+  const CUresult result = make_kernel_call(described, stream->context, made);
+  const bool bad_shape = result == CUDA_ERROR_INVALID_VALUE && made.info && !made.checked;
+  if (bad_shape && stream->capture && state().options.refuse) stream->capture->invalidate();
+  return result;
+}
+
 } // namespace
 
 namespace api {
@@ -122,8 +137,8 @@ namespace api {
 CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                         unsigned bz, unsigned shared, CUstream stream, void** values, void** extra) {
   kernel_call call;
-  if (CUresult r = make_kernel_call(description(function, {gx, gy, gz}, {bx, by, bz}, shared, values, extra),
-                                    stream->context, call))
+  if (CUresult r =
+          describe_launch(description(function, {gx, gy, gz}, {bx, by, bz}, shared, values, extra), stream, call))
     return r;
   return submit(stream, std::move(call));
 }
@@ -131,8 +146,8 @@ CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned 
 CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                                    unsigned bz, unsigned shared, CUstream stream, void** values) {
   kernel_call call;
-  if (CUresult r = make_kernel_call(description(function, {gx, gy, gz}, {bx, by, bz}, shared, values, nullptr),
-                                    stream->context, call))
+  if (CUresult r =
+          describe_launch(description(function, {gx, gy, gz}, {bx, by, bz}, shared, values, nullptr), stream, call))
     return r;
   call.cooperative = true;
   CUlaunchAttribute cooperative{};
@@ -148,7 +163,7 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, voi
   const auto d =
       description(function, {config->gridDimX, config->gridDimY, config->gridDimZ},
                   {config->blockDimX, config->blockDimY, config->blockDimZ}, config->sharedMemBytes, values, extra);
-  if (CUresult r = make_kernel_call(d, stream->context, call)) return r;
+  if (CUresult r = describe_launch(d, stream, call)) return r;
   call.attributes.assign(config->attrs, config->attrs + config->numAttrs);
   for (const auto& a : call.attributes) {
     if (a.id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) call.cooperative = a.value.cooperative != 0;

@@ -42,6 +42,50 @@ CUresult allocate_pages(CUcontext context, std::size_t bytes, memory_kind kind, 
   return CUDA_SUCCESS;
 }
 
+CUresult allocate_pooled(CUmemoryPool pool, CUcontext context, std::size_t bytes, CUdeviceptr* result) {
+  auto kept = pool->idle.find(bytes);
+  CUdeviceptr at = 0;
+  if (kept != pool->idle.end()) {
+    at = kept->second;
+    pool->idle.erase(kept);
+  } else if (!(at = pool->device->heap.allocate(bytes, true))) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  allocation a;
+  a.base = at;
+  a.bytes = bytes;
+  a.kind = memory_kind::pool;
+  a.context = context;
+  a.device = pool->device->ordinal;
+  a.pool = pool;
+  state().memory.add(a);
+  auto& used = pool->attributes[CU_MEMPOOL_ATTR_USED_MEM_CURRENT];
+  auto& high = pool->attributes[CU_MEMPOOL_ATTR_USED_MEM_HIGH];
+  used += bytes;
+  high = std::max(high, used);
+  *result = at;
+  return CUDA_SUCCESS;
+}
+
+void release_pooled(const allocation& a) {
+  if (!a.pool || !is_live(a.pool)) {
+    release_allocation(a);
+    return;
+  }
+  a.pool->attributes[CU_MEMPOOL_ATTR_USED_MEM_CURRENT] -= a.bytes;
+  a.pool->idle.emplace(a.bytes, a.base);
+  state().memory.remove(a.base);
+}
+
+void release_idle_pools(device& owner) {
+  for (CUmemoryPool pool : owner.pools) {
+    if (pool->idle.empty() || pool->attributes[CU_MEMPOOL_ATTR_USED_MEM_CURRENT] != 0) continue;
+    if (pool->attributes[CU_MEMPOOL_ATTR_RELEASE_THRESHOLD] != 0) continue; // keeps them; how many is not simulated
+    for (const auto& [bytes, at] : pool->idle) owner.heap.release(at);
+    pool->idle.clear();
+  }
+}
+
 void release_allocation(const allocation& a) {
   const CUdeviceptr base = a.base;
   switch (a.kind) {
@@ -99,8 +143,11 @@ graph_block* find_graph_block(CUdeviceptr address) {
 
 graph_block::~graph_block() {
   if (!address) return;
-  set_allocated(*this, false);
   graph_blocks().erase(address);
+  if (allocated) { // outlives its graph: freed like any other memory
+    state().memory.at(address)->kind = memory_kind::pool;
+    return;
+  }
   state().memory.remove(address);
   device_of(device)->heap.release(address);
 }

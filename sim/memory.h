@@ -8,6 +8,12 @@ namespace capturesan::sim {
 CUresult allocate_device(CUcontext context, std::size_t bytes, memory_kind kind, CUdeviceptr* result);
 // Host, managed: pages of their own.
 CUresult allocate_pages(CUcontext context, std::size_t bytes, memory_kind kind, unsigned flags, CUdeviceptr* result);
+// Blocks of a pool: freed ones are used again, and are accessible until a wait of the device finds nothing of the pool
+// in use.
+CUresult allocate_pooled(CUmemoryPool pool, CUcontext context, std::size_t bytes, CUdeviceptr* result);
+void release_pooled(const allocation& a);
+void release_idle_pools(device& owner);
+
 // Gives the memory back and forgets the allocation.
 void release_allocation(const allocation& a);
 

@@ -113,6 +113,8 @@ CUresult cuMemAllocManaged(CUdeviceptr* result, size_t bytes, unsigned flags) {
 }
 
 CUresult cuMemFree_v2(CUdeviceptr address) {
+  // Needs no context, but a lost one shows.
+  if (CUcontext context = current_context(); context && context->fault) return context->fault;
   if (address == 0) return CUDA_SUCCESS;
   if (graph_block* block = find_graph_block(address)) {
     if (!block->allocated) return CUDA_ERROR_INVALID_VALUE;
@@ -123,7 +125,7 @@ CUresult cuMemFree_v2(CUdeviceptr address) {
   const bool own =
       a && (a->kind == memory_kind::device || a->kind == memory_kind::managed || a->kind == memory_kind::pool);
   if (!own) return CUDA_ERROR_INVALID_VALUE;
-  release_allocation(*a);
+  release_pooled(*a); // as any other if it is of no pool
   return CUDA_SUCCESS;
 }
 

@@ -86,10 +86,16 @@ CUresult make_allocation(Params& params, operation& work) {
   return CUDA_SUCCESS;
 }
 
+// Once in a graph.
+bool can_free(CUgraph graph, CUdeviceptr address) {
+  return find_graph_block(address) && graph->freed.insert(address).second;
+}
+
 CUresult make_conditional(CUDA_CONDITIONAL_NODE_PARAMS& params, CUgraphNode* result, CUgraph graph,
                           const CUgraphNode* before, const CUgraphEdgeData* data, std::size_t count) {
   const unsigned most = params.type == CU_GRAPH_COND_TYPE_WHILE ? 1 : params.type == CU_GRAPH_COND_TYPE_IF ? 2 : 1024;
-  if (!is_condition(params.handle) || params.size == 0 || params.size > most) return CUDA_ERROR_INVALID_VALUE;
+  if (!is_condition(params.handle) || params.size == 0 || params.size > most || !claim_condition(params.handle))
+    return CUDA_ERROR_INVALID_VALUE;
   conditional_call call;
   call.handle = params.handle;
   call.type = params.type;
@@ -118,7 +124,7 @@ CUresult add_any(CUgraphNode* result, CUgraph graph, const CUgraphNode* before, 
     made = make_allocation(params->alloc, work);
     break;
   case CU_GRAPH_NODE_TYPE_MEM_FREE:
-    if (!find_graph_block(params->free.dptr)) return CUDA_ERROR_INVALID_VALUE;
+    if (!can_free(graph, params->free.dptr)) return CUDA_ERROR_INVALID_VALUE;
     work = free_call{params->free.dptr};
     break;
   default:
@@ -276,7 +282,7 @@ CUresult cuGraphMemAllocNodeGetParams(CUgraphNode node, CUDA_MEM_ALLOC_NODE_PARA
 }
 CUresult cuGraphAddMemFreeNode(CUgraphNode* result, CUgraph graph, const CUgraphNode* before, size_t count,
                                CUdeviceptr address) {
-  if (!find_graph_block(address)) return CUDA_ERROR_INVALID_VALUE;
+  if (!can_free(graph, address)) return CUDA_ERROR_INVALID_VALUE;
   return add(result, graph, before, nullptr, count, free_call{address});
 }
 CUresult cuGraphMemFreeNodeGetParams(CUgraphNode node, CUdeviceptr* out) {

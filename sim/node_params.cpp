@@ -39,7 +39,7 @@ CUresult make_work(const CUDA_KERNEL_NODE_PARAMS_v1& params, CUcontext context, 
 CUresult make_work(const CUDA_MEMCPY3D& params, CUcontext context, operation& work) {
   const bool empty = params.WidthInBytes == 0 || params.Height == 0 || params.Depth == 0;
   if (empty || !source_of(params).start || !target_of(params).start) return CUDA_ERROR_INVALID_VALUE;
-  work = copy_call{params, or_current(context)};
+  work = make_copy(params, or_current(context));
   return CUDA_SUCCESS;
 }
 

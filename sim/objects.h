@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -63,7 +64,10 @@ struct CUstream_st {
   std::vector<CUgraphEdgeData> tail_edges;
   std::unordered_map<int, CUstreamAttrValue> attributes;
 
-  bool blocking() const { return which == kind::created && !(flags & CU_STREAM_NON_BLOCKING); }
+  // Whether the legacy stream waits for it, and it for the legacy stream.
+  bool blocking() const {
+    return which == kind::per_thread || (which == kind::created && !(flags & CU_STREAM_NON_BLOCKING));
+  }
 };
 
 struct CUevent_st {
@@ -125,6 +129,7 @@ struct CUgraph_st {
   CUgraphNode parent = nullptr;   // the child-graph or conditional node that owns it
   CUcontext context = nullptr;    // conditional bodies
   bool has_memory_nodes = false;
+  std::set<CUdeviceptr> freed;       // by its free nodes
   CUgraphExec memory_exec = nullptr; // the one exec a graph with allocation nodes may have
   std::unordered_map<CUuserObject, unsigned> user_objects;
   std::vector<CUgraphConditionalHandle> conditions;
@@ -146,4 +151,5 @@ struct CUmemPoolHandle_st {
   bool is_default = false;
   std::array<cuuint64_t, 16> attributes{};
   std::unordered_map<int, CUmemAccess_flags> access;
+  std::multimap<std::size_t, CUdeviceptr> idle; // freed blocks by size, kept until a wait finds the pool unused
 };

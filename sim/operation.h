@@ -34,6 +34,8 @@ struct kernel_info {
 struct arguments {
   std::vector<std::byte> bytes;
   std::vector<void*> pointers; // one per parameter, into bytes
+  std::vector<void*> extra;    // the form in which the program gave them, if it was one buffer
+  std::size_t buffer_bytes = 0;
 };
 
 struct extent {
@@ -48,6 +50,7 @@ struct kernel_call {
   extent grid, block;
   unsigned shared_bytes = 0;
   bool cooperative = false;
+  bool checked = false; // the shape is one the device can run
   std::shared_ptr<const arguments> values;
   std::vector<CUlaunchAttribute> attributes;
 };
@@ -55,6 +58,7 @@ struct kernel_call {
 struct copy_call {
   CUDA_MEMCPY3D shape{};
   CUcontext context = nullptr;
+  bool pinned_source = false, pinned_target = false; // host memory that the driver knew when the copy was described
 };
 
 struct fill_call {

@@ -23,15 +23,13 @@ CUresult capture_allocation(CUdeviceptr* result, std::size_t bytes, CUmemoryPool
 }
 
 CUresult allocate_from(CUdeviceptr* result, std::size_t bytes, CUmemoryPool pool, CUstream stream) {
-  if (!result || !pool || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (!result || !pool) return CUDA_ERROR_INVALID_VALUE;
+  if (bytes == 0) { // measured: nothing is a valid amount
+    *result = 0;
+    return CUDA_SUCCESS;
+  }
   if (stream->capture) return capture_allocation(result, bytes, pool, stream);
-  if (CUresult r = allocate_device(stream->context, bytes, memory_kind::pool, result)) return r;
-  state().memory.at(*result)->pool = pool;
-  auto& used = pool->attributes[CU_MEMPOOL_ATTR_USED_MEM_CURRENT];
-  auto& high = pool->attributes[CU_MEMPOOL_ATTR_USED_MEM_HIGH];
-  used += bytes;
-  high = std::max(high, used);
-  return CUDA_SUCCESS;
+  return allocate_pooled(pool, stream->context, bytes, result);
 }
 
 bool valid(CUmemPool_attribute which) {
@@ -54,9 +52,12 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr* result, size_t bytes, CUmemoryPool
 
 // In a capture only memory of an allocation node can be freed.
 CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
-  if (address == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (address == 0) return CUDA_SUCCESS;
   graph_block* block = find_graph_block(address);
-  if (stream->capture) return block ? submit(stream, free_call{address}) : CUDA_ERROR_INVALID_VALUE;
+  if (stream->capture) {
+    const bool can = block && stream->capture->graph->freed.insert(address).second;
+    return can ? submit(stream, free_call{address}) : CUDA_ERROR_INVALID_VALUE;
+  }
   if (block) {
     if (!block->allocated) return CUDA_ERROR_INVALID_VALUE;
     set_allocated(*block, false);
@@ -64,8 +65,7 @@ CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
   }
   const allocation* a = state().memory.at(address);
   if (!a || (a->kind != memory_kind::pool && a->kind != memory_kind::device)) return CUDA_ERROR_INVALID_VALUE;
-  if (a->pool && is_live(a->pool)) a->pool->attributes[CU_MEMPOOL_ATTR_USED_MEM_CURRENT] -= a->bytes;
-  release_allocation(*a);
+  release_pooled(*a);
   return CUDA_SUCCESS;
 }
 
@@ -75,6 +75,7 @@ CUresult cuMemPoolCreate(CUmemoryPool* result, const CUmemPoolProps* properties)
   if (properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE || !owner) return CUDA_ERROR_INVALID_VALUE;
   CUmemoryPool pool = create<CUmemPoolHandle_st>();
   pool->device = owner;
+  owner->pools.push_back(pool);
   pool->properties = *properties;
   pool->attributes = owner->default_pool->attributes;
   for (int i = CU_MEMPOOL_ATTR_RELEASE_THRESHOLD; i <= CU_MEMPOOL_ATTR_USED_MEM_HIGH; ++i)
@@ -88,11 +89,17 @@ CUresult cuMemPoolDestroy(CUmemoryPool pool) {
   if (pool->device->pool == pool) pool->device->pool = pool->device->default_pool;
   for (auto& [base, a] : state().memory)
     if (a.pool == pool) a.pool = nullptr;
+  for (const auto& [bytes, at] : pool->idle) pool->device->heap.release(at);
+  std::erase(pool->device->pools, pool);
   destroy(pool);
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t) { return pool ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; }
+CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t) {
+  if (!pool) return CUDA_ERROR_INVALID_VALUE;
+  release_idle_pools(*pool->device);
+  return CUDA_SUCCESS;
+}
 
 CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute which, void* value) {
   if (!pool || !value || !valid(which)) return CUDA_ERROR_INVALID_VALUE;

@@ -37,11 +37,11 @@ namespace api {
 
 CUresult cuGetProcAddress_v2(const char* symbol, void** function, int version, cuuint64_t flags,
                              CUdriverProcAddressQueryResult* status) {
-  if (!symbol || !*symbol || !function) return CUDA_ERROR_INVALID_VALUE;
+  if (!symbol || !function) return CUDA_ERROR_INVALID_VALUE;
   constexpr cuuint64_t known_flags = CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
   int driver = 0;
   api::cuDriverGetVersion(&driver);
-  if (flags & ~known_flags || flags == known_flags || version > driver) return CUDA_ERROR_INVALID_VALUE;
+  if (flags & ~known_flags || version > driver) return CUDA_ERROR_INVALID_VALUE;
   const auto found = find(symbol, version, flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
   *function = found.best ? exported(static_cast<call_id>(found.best - trace::call_table)) : nullptr;
   if (status)

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <cstdint>
+#include <cstring>
 
 namespace capturesan::sim {
 namespace {
@@ -75,6 +77,7 @@ struct declaration {
   std::string_view name;
   std::size_t bytes = 0;
   std::size_t alignment = 1;
+  std::size_t element = 0;
 };
 
 class ptx_parser {
@@ -123,6 +126,7 @@ class ptx_parser {
       tokens_.next();
     }
     d.bytes = element * count;
+    d.element = element;
     d.alignment = std::max(d.alignment, element);
     return d;
   }
@@ -164,15 +168,33 @@ class ptx_parser {
     }
   }
 
-  // Initial values are read for integers only.
   void parse_variable() {
     tokens_.next();
     const auto d = parse_declaration();
     variable_info variable;
     variable.name = d.name;
     variable.bytes = d.bytes;
+    if (tokens_.current() == "=") variable.initial = parse_initial(d);
     while (!tokens_.at_end() && tokens_.current() != ";") tokens_.next();
     if (!variable.name.empty() && variable.bytes) result_.variables.push_back(std::move(variable));
+  }
+
+  // Integers, as the compiler writes most initial values; anything else (addresses of other variables, floats in 0f...
+  // form) leaves zeros.
+  std::vector<std::byte> parse_initial(const declaration& d) {
+    std::vector<std::byte> bytes(d.bytes);
+    bool negative = false;
+    for (std::size_t at = 0; !tokens_.at_end() && tokens_.current() != ";"; tokens_.next()) {
+      const auto word = tokens_.current();
+      if (word == "-") negative = true;
+      if (!std::isdigit(static_cast<unsigned char>(word[0])) || at + d.element > bytes.size()) continue;
+      std::uint64_t value = number(word);
+      if (negative) value = ~value + 1;
+      negative = false;
+      std::memcpy(bytes.data() + at, &value, d.element);
+      at += d.element;
+    }
+    return bytes;
   }
 
   ptx_tokens tokens_;

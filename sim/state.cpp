@@ -73,6 +73,11 @@ CUcontext current_context() {
   return stack.back();
 }
 
+bool current_is_destroyed() {
+  const auto& stack = this_thread().contexts;
+  return !stack.empty() && !is_live(stack.back());
+}
+
 device* device_of(CUdevice ordinal) {
   auto& all = state().devices;
   return ordinal >= 0 && static_cast<std::size_t>(ordinal) < all.size() ? all[static_cast<std::size_t>(ordinal)].get()

@@ -21,8 +21,10 @@ struct device {
   CUcontext primary = nullptr;
   unsigned primary_references = 0;
   unsigned primary_flags = 0;
+  CUresult fault = CUDA_SUCCESS; // of a context on it: the process gets no other one
   CUmemoryPool default_pool = nullptr;
   CUmemoryPool pool = nullptr;
+  std::vector<CUmemoryPool> pools; // all of it
   std::size_t graph_used = 0, graph_used_high = 0;
 };
 
@@ -128,6 +130,8 @@ thread_state& this_thread();
 
 // The current context, or null.
 CUcontext current_context();
+// Whether there is none because it was destroyed.
+bool current_is_destroyed();
 
 // Runs a function of the program without the driver's lock.
 template <class F>

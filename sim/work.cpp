@@ -32,8 +32,15 @@ device* owner_of(CUdeviceptr address) {
   return nullptr;
 }
 
-void fault(CUcontext context) {
-  if (!context->pending_fault) context->pending_fault = CUDA_ERROR_ILLEGAL_ADDRESS;
+// Measured: kernels and copies on the device meet ILLEGAL_ADDRESS, sets and copies of lost host memory LAUNCH_FAILED.
+void fault(CUcontext context, CUresult what = CUDA_ERROR_ILLEGAL_ADDRESS) {
+  if (!context->pending_fault) context->pending_fault = what;
+}
+
+bool is_pinned(CUmemorytype type, copy_range range) {
+  if (type == CU_MEMORYTYPE_DEVICE) return false;
+  const allocation* a = state().memory.find(range.start);
+  return a && (a->kind == memory_kind::host || a->kind == memory_kind::registered);
 }
 
 void run(const kernel_call& call) {
@@ -81,12 +88,14 @@ struct runner {
   }
   void operator()(const copy_call& call) const {
     const auto from = source_of(call.shape), to = target_of(call.shape);
+    const auto lost = [](bool pinned, copy_range r) { return pinned && !state().memory.covers(r.start, r.bytes); };
+    if (lost(call.pinned_source, from) || lost(call.pinned_target, to)) return fault(context, CUDA_ERROR_LAUNCH_FAILED);
     if (is_dead(from.start, from.bytes) || is_dead(to.start, to.bytes)) return fault(context);
     run_copy(call.shape);
   }
   void operator()(const fill_call& call) const {
     const auto to = target_of(call.shape);
-    if (is_dead(to.start, to.bytes)) return fault(context);
+    if (is_dead(to.start, to.bytes)) return fault(context, CUDA_ERROR_LAUNCH_FAILED);
     run_fill(call.shape);
   }
   void operator()(const host_call& call) const {
@@ -111,6 +120,11 @@ struct runner {
 
 } // namespace
 
+copy_call make_copy(const CUDA_MEMCPY3D& shape, CUcontext context) {
+  return {shape, context, is_pinned(shape.srcMemoryType, source_of(shape)),
+          is_pinned(shape.dstMemoryType, target_of(shape))};
+}
+
 void replay(const operation& work, CUcontext context) {
   if (context->pending_fault || context->fault) return;
   std::visit(runner{context}, work);
@@ -123,6 +137,10 @@ CUresult execute_now(const operation& work, CUstream stream) {
 
 CUresult settle(CUcontext context) {
   if (!context->fault) context->fault = context->pending_fault;
+  if (context->fault)
+    context->device->fault = context->fault;
+  else
+    release_idle_pools(*context->device);
   return context->fault;
 }
 
@@ -146,7 +164,7 @@ std::uint64_t host_kernel_generation() { return registry().generation; }
 
 bool is_dead(CUdeviceptr address, std::size_t bytes) {
   device* owner = owner_of(address);
-  if (!owner) return false;
+  if (!owner) return was_given_back(address);
   if (state().memory.covers(address, bytes)) return false;
   return state().options.strict || !owner->heap.accessible(address, bytes);
 }

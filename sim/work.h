@@ -35,6 +35,9 @@ bool is_dead(CUdeviceptr address, std::size_t bytes);
 // Changes whenever an answer of the two may have changed.
 std::uint64_t memory_generation();
 
+// A copy as work; remembers which of its ends are pinned host memory.
+copy_call make_copy(const CUDA_MEMCPY3D& shape, CUcontext context);
+
 // Copies and sets, on memory that was checked.
 void run_copy(const CUDA_MEMCPY3D& shape);
 void run_fill(const CUDA_MEMSET_NODE_PARAMS& shape);

@@ -47,6 +47,11 @@ void add_sessions(report_data& data, const std::vector<std::string>& traces) {
   if (traces.size() == 1) data.trace = traces[0];
 }
 
+std::optional<int> child_exit_of(const std::string& trace) {
+  const std::optional<session_record> session = is_folder(trace) ? read_session(trace) : std::nullopt;
+  return session ? session->child_exit : std::nullopt;
+}
+
 // The reports, and the last line on stderr if it is not part of what stdout got.
 bool write_reports(const report_data& data, const std::vector<report_target>& targets) {
   bool written = true, said = false;
@@ -93,6 +98,8 @@ int judge(std::string_view command, const invocation& in, bool may_be_running) {
   add_sessions(data, in.arguments);
   data.running = running;
   conclude(data, in.options);
+  // To be told, not to be judged: the exit code of a check is about the trace.
+  if (in.arguments.size() == 1) data.child_exit = child_exit_of(in.arguments[0]);
   return write_reports(data, targets.value()) ? data.exit_code : exit_internal;
 }
 

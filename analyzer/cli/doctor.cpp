@@ -20,8 +20,9 @@ namespace capturesan::cli {
 
 namespace {
 
-// The oldest driver whose entry points calls.def knows completely enough (stream capture with modes and dependencies).
-constexpr int oldest_driver = 12040;
+// The shim finds the driver's functions through cuGetProcAddress, and the edges of a graph through cuGraphGetEdges_v2
+// (`since` in calls.def).
+constexpr int oldest_driver = 11030, oldest_full_driver = 12030;
 
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
@@ -98,10 +99,13 @@ void examination::driver(const std::string& wanted) {
   const driver_probe probe = probe_driver();
   if (probe.loadable) {
     const std::string text = fmt::format("libcuda.so.1 here is {}, {}", probe.path, version_text(probe.version));
-    if (probe.version == 0 || probe.version >= oldest_driver) {
-      good(text);
-    } else {
+    if (probe.version > 0 && probe.version < oldest_driver) {
       bad(text, fmt::format("use a driver for {} or newer", version_text(oldest_driver)));
+    } else {
+      good(text);
+    }
+    if (probe.version >= oldest_driver && probe.version < oldest_full_driver) {
+      remark(fmt::format("before {} a driver does not tell all edges of a graph", version_text(oldest_full_driver)));
     }
   }
   if (!probe.device || !probe.loadable) {

@@ -138,8 +138,8 @@ std::string check_value(const option_info& option, const std::string& text) {
   return text.empty() ? "the value is empty" : "";
 }
 
-void option_values::set(std::string_view name, std::vector<std::string> values) {
-  values_.try_emplace(std::string(name), std::move(values));
+void option_values::set(std::string_view name, const std::vector<std::string>& values) {
+  values_.try_emplace(std::string(name), values);
 }
 
 std::string option_values::text(std::string_view name) const {

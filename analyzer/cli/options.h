@@ -41,7 +41,7 @@ class option_values {
   bool given(std::string_view name) const { return values_.count(std::string(name)) != 0; }
 
   // The first source that names an option wins; later ones are ignored.
-  void set(std::string_view name, std::vector<std::string> values);
+  void set(std::string_view name, const std::vector<std::string>& values);
 
  private:
   std::map<std::string, std::vector<std::string>> values_;

@@ -88,7 +88,7 @@ result<invocation> read_line(const option_set& accepted, const std::vector<std::
     std::vector<problem> problems = take(word, gathered);
     if (!problems.empty()) return problems;
   }
-  for (auto& [name, values] : gathered) in.options.set(name, std::move(values));
+  for (const auto& [name, values] : gathered) in.options.set(name, values);
   if (!accepted.takes_program) {
     in.arguments.insert(in.arguments.end(), in.program.begin(), in.program.end());
     in.program.clear();

@@ -1,5 +1,6 @@
 #include "analyzer/cli/program.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
@@ -73,6 +74,7 @@ class elf_file {
   void describe(program_file& program) const;
 
  private:
+  bool has_device_code() const;
   void read_dynamic(std::uint64_t offset, std::vector<std::string>& needed) const;
 
   int fd_;
@@ -94,6 +96,7 @@ std::string foreign_kind(const GElf_Ehdr& header) {
 void elf_file::describe(program_file& program) const {
   program.elf = true;
   program.foreign = foreign_kind(header_);
+  program.device_code = has_device_code();
   std::size_t count = 0;
   elf_getphdrnum(elf_, &count);
   for (std::size_t i = 0; i < count; ++i) {
@@ -105,6 +108,19 @@ void elf_file::describe(program_file& program) const {
     const ssize_t got = ::pread(fd_, text.data(), text.size(), static_cast<off_t>(segment.p_offset));
     if (got == static_cast<ssize_t>(text.size())) program.interpreter = text.c_str();
   }
+}
+
+// nvcc keeps the code for the device in a section of its own.
+bool elf_file::has_device_code() const {
+  std::size_t names = 0;
+  if (elf_getshdrstrndx(elf_, &names) != 0) return false;
+  for (Elf_Scn* section = elf_nextscn(elf_, nullptr); section; section = elf_nextscn(elf_, section)) {
+    GElf_Shdr header;
+    if (!gelf_getshdr(section, &header)) continue;
+    const char* name = elf_strptr(elf_, names, header.sh_name);
+    if (name && std::string_view(name) == ".nv_fatbin") return true;
+  }
+  return false;
 }
 
 void elf_file::read_dynamic(std::uint64_t offset, std::vector<std::string>& needed) const {
@@ -163,6 +179,11 @@ std::string program_file::sanitizer() const {
     if (library.starts_with("libasan.so") || library.starts_with("libclang_rt.asan")) return library;
   }
   return {};
+}
+
+bool program_file::static_runtime() const {
+  const auto shared = [](const std::string& library) { return library.starts_with("libcudart.so"); };
+  return device_code && std::none_of(needed.begin(), needed.end(), shared);
 }
 
 std::string program_file::obstacle() const {

@@ -17,10 +17,13 @@ struct program_file {
   std::string foreign;             // "32-bit", "another architecture"; empty = like this command
   std::string privileged;          // "setuid", "setgid", "file capabilities"; empty = none that matters to this user
   std::vector<std::string> needed; // libraries it names
+  bool device_code = false;        // built by a CUDA compiler
 
   bool musl() const { return interpreter.find("ld-musl") != std::string::npos; }
   // The library of the address sanitizer it links, which insists on being first; empty = none.
   std::string sanitizer() const;
+  // Has NVIDIA's runtime linked in, which works with NVIDIA's driver only.
+  bool static_runtime() const;
   // Why the shim cannot be preloaded, as a sentence about `image`; empty if it can.
   std::string obstacle() const;
 };

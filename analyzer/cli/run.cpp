@@ -1,7 +1,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
+#include <exception>
 #include <filesystem>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -65,6 +65,7 @@ class watched_run {
   void watch(child_process& child, signal_watch& signals);
   void wait_for_others(signal_watch& signals);
   void read_trace();
+  void read_what_is_new();
   void note_unread_files();
   int report();
   void save_session();
@@ -72,13 +73,15 @@ class watched_run {
   const invocation& in_;
   std::vector<report_target> targets_;
   std::unique_ptr<audit> audit_;
-  std::string program_path_, obstacle_;
+  std::string program_path_;
+  std::vector<std::string> warnings_;
   driver_choice driver_;
   session_record session_;
   std::string folder_;
   std::vector<std::string> environment_;
   std::vector<std::string> unreadable_;
   bool still_running_ = false;
+  bool broken_ = false; // the audit failed
 };
 
 bool watched_run::prepare_driver() {
@@ -112,7 +115,9 @@ bool watched_run::prepare() {
   result<program_file> program = inspect_program(in_.program[0]);
   if (!program) return refuse(program.problems());
   program_path_ = program.value().path;
-  obstacle_ = program.value().obstacle();
+  if (const std::string why = program.value().obstacle(); !why.empty()) {
+    warnings_.push_back(why + "; only other programs it starts can be watched");
+  }
   result<std::vector<report_target>> targets = report_targets(in_.options);
   if (!targets) return refuse(targets.problems());
   targets_ = std::move(targets.value());
@@ -123,6 +128,12 @@ bool watched_run::prepare() {
   if (!made) return refuse(made.problems());
   audit_ = std::move(made.value());
   if (!prepare_driver()) return false;
+  if (driver_.simulated && program.value().static_runtime()) {
+    warnings_.push_back(
+        fmt::format("{} has NVIDIA's runtime linked in, which refuses the simulated driver; link it with -cudart "
+                    "shared or run it on a GPU",
+                    program.value().image));
+  }
 
   session_.session = new_session_id();
   session_.directory = current_folder();
@@ -142,10 +153,20 @@ bool watched_run::prepare() {
 
 void watched_run::announce() {
   say(fmt::format("{}{}trace in {}", driver_.remark, driver_.remark.empty() ? "" : "; ", shown_path(folder_)));
-  if (!obstacle_.empty()) say(fmt::format("warning: {}; only other programs it starts can be watched", obstacle_));
+  for (const std::string& warning : warnings_) say("warning: " + warning);
 }
 
 void watched_run::read_trace() {
+  if (broken_) return;
+  try {
+    read_what_is_new();
+  } catch (const std::exception& error) { // no memory, say; the program must end in peace all the same
+    say(fmt::format("internal error: {}; the program goes on unwatched", error.what()));
+    broken_ = true;
+  }
+}
+
+void watched_run::read_what_is_new() {
   unreadable_.clear();
   const result<std::size_t> added = audit_->add(folder_);
   if (!added) {
@@ -200,7 +221,7 @@ void watched_run::note_unread_files() {
 int watched_run::report() {
   read_trace();
   // What a living process has left open is not yet a mistake.
-  if (!still_running_) audit_->finish();
+  if (!still_running_ && !broken_) audit_->finish();
   note_unread_files();
   report_data data = describe(*audit_, in_.options);
   data.uncovered = session_.uncovered;
@@ -218,9 +239,9 @@ int watched_run::report() {
     if (target.file.empty()) target.file = fmt::format("{}/report.{}", folder_, target.format->suffix);
     written = write_report_file(target, data) && written;
   }
-  if (session_.child_signal)
-    say(fmt::format("the program was ended by signal {} ({})", session_.child_signal,
-                    strsignal(session_.child_signal)));
+  if (const int signal = session_.child_signal) {
+    say(fmt::format("the program was ended by signal {} ({})", signal, strsignal(signal)));
+  }
   if (data.summary.events == 0 && !in_.options.flag("allow-empty")) {
     say(fmt::format("no driver call was seen; `capturesan doctor -- {}` looks for the reason", in_.program[0]));
   } else if (verdict_of(data) == verdict::clean && !data.summary.notes.empty()) {
@@ -228,7 +249,7 @@ int watched_run::report() {
                     data.summary.notes.size() == 1 ? "" : "s", shown_path(folder_)));
   }
   write_all(STDERR_FILENO, write_text(data, {colours(STDERR_FILENO), true}));
-  return written ? data.exit_code : exit_internal;
+  return written && !broken_ ? data.exit_code : exit_internal;
 }
 
 int watched_run::go() {

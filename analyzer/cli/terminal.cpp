@@ -1,5 +1,6 @@
 #include "analyzer/cli/terminal.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <fcntl.h>
@@ -7,6 +8,7 @@
 #include <unistd.h>
 
 #include "analyzer/report.h"
+#include "analyzer/rule_set.h"
 
 namespace capturesan::cli {
 
@@ -29,24 +31,33 @@ bool write_all(int fd, std::string_view text) {
 
 void say(std::string_view text) { write_all(STDERR_FILENO, fmt::format("capturesan: {}\n", printable(text))); }
 
+namespace {
+
+// Problems that have a place in a file look as those of compilers do, so that editors find it.
+std::string place_and_text(const problem& p) {
+  const std::string text = to_text(p);
+  std::string clean;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    clean += printable(std::string_view(text).substr(at, end - at));
+    clean += '\n';
+    at = end + 1;
+  }
+  return clean;
+}
+
+} // namespace
+
 void complain(const std::vector<problem>& problems) {
   for (const problem& p : problems) {
-    std::string where;
-    if (!p.at.file.empty()) {
-      where = p.at.file;
-      if (p.at.line) where += fmt::format(":{}", p.at.line);
-      if (p.at.line && p.at.column) where += fmt::format(":{}", p.at.column);
-      where += ": ";
+    if (p.at.line > 0 && p.at.column > 0) {
+      write_all(STDERR_FILENO, place_and_text(p));
+      continue;
     }
-    std::string text = fmt::format("capturesan: {}{}{}", printable(where), printable(p.message),
-                                   p.code.empty() ? "" : fmt::format(" [{}]", printable(p.code)));
-    if (!p.hint.empty()) text += fmt::format("; {}", printable(p.hint));
-    text += '\n';
-    if (!p.excerpt.empty()) {
-      text += fmt::format("    {}\n", printable(p.excerpt));
-      if (p.at.column > 0) text += fmt::format("    {:{}}^\n", "", p.at.column - 1);
-    }
-    write_all(STDERR_FILENO, text);
+    std::string text = p.at.file.empty() ? p.message : fmt::format("{}: {}", p.at.file, p.message);
+    if (!p.code.empty()) text += fmt::format(" [{}]", p.code);
+    if (!p.hint.empty()) text += fmt::format("; {}", p.hint);
+    say(text);
   }
 }
 

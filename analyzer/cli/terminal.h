@@ -8,7 +8,7 @@
 namespace capturesan::cli {
 
 void say(std::string_view text);                     // "capturesan: text"
-void complain(const std::vector<problem>& problems); // position, code, message, the line with a caret, hint
+void complain(const std::vector<problem>& problems); // one line each; with a place in a file also that line and a caret
 bool colours(int fd);                                // a terminal, NO_COLOR unset or empty, TERM not "dumb"
 
 // Keeps 0, 1 and 2 from being given to files of ours if this command was started without them. The program is started

@@ -39,11 +39,11 @@ class Sources(CommandTest):
         self.assertIn("CAPTURESAN_STRICT: 'maybe' is neither true nor false", done.stderr)
 
     def test_wrong_files(self):
-        for text, message in (("levle: full\n", "capturesan.yaml:1:1: unknown option levle; did you mean level?"),
-                              ("strict: true\nlevel: medium\n", "capturesan.yaml:2:8: level: 'medium' is not one of lite, full"),
-                              ("level: full\nlevel: lite\n", "capturesan.yaml:2:1: level is set twice"),
-                              ("level: [lite]\n", "capturesan.yaml:1:8: level needs one value"),
-                              ("- level\n", "capturesan.yaml:1:1: expected a list of `option: value` lines"),
+        for text, message in (("levle: full\n", "capturesan.yaml:1:1: error: unknown option levle\n"),
+                              ("strict: true\nlevel: medium\n", "capturesan.yaml:2:8: error: level: 'medium' is not one of lite, full"),
+                              ("level: full\nlevel: lite\n", "capturesan.yaml:2:1: error: level is set twice"),
+                              ("level: [lite]\n", "capturesan.yaml:1:8: error: level needs one value"),
+                              ("- level\n", "capturesan.yaml:1:1: error: expected a list of `option: value` lines"),
                               ("level: full\n---\nlevel: lite\n", "a second document begins here"),
                               ("output: 'x\nlevel: full\n", "capturesan.yaml:"),
                               ("level: {\n", "capturesan.yaml:")):

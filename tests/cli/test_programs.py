@@ -3,6 +3,7 @@ import os
 import re
 import shutil
 import stat
+import subprocess
 import unittest
 
 from support import BUILD, CHILD, CLEAN, FAKE, CommandTest
@@ -75,6 +76,16 @@ class Programs(CommandTest):
         done = self.call("run", "--driver", "sim", "--", ASAN, "echo", "text", "exit", "7")
         self.assertEqual((done.returncode, done.stdout), (7, "text"), done.stderr)
         self.assertNotIn("does not come first", done.stderr)
+
+    def test_static_cuda_runtime_on_the_simulated_driver(self):
+        objcopy = shutil.which("objcopy")
+        if not objcopy:
+            self.skipTest("no objcopy")
+        program = self.folder / "nvcc_built"
+        (self.folder / "code").write_bytes(b"x")
+        # What marks a program of nvcc; it names no shared libcudart.
+        subprocess.run([objcopy, "--add-section", f".nv_fatbin={self.folder / 'code'}", CHILD, program], check=True)
+        self.warned(program, "has NVIDIA's runtime linked in, which refuses the simulated driver", "exit", "0")
 
     def test_real_driver_where_there_is_none(self):
         if os.path.exists("/dev/nvidiactl"):

@@ -121,6 +121,17 @@ class Run(RealTest):
         self.assertIn(", incomplete; ", self.last_line(done.stderr))
 
 
+class Installed(RealTest):
+    def test_finds_its_parts_elsewhere(self):
+        subprocess.run(["cmake", "--install", BUILD, "--prefix", self.folder / "prefix", "--component", "capturesan"], check=True,
+                       stdout=subprocess.DEVNULL)
+        command = self.folder / "prefix/bin/capturesan"
+        done = self.call("run", "--driver", "sim", "--", MISTAKE, command=command)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        listed = self.call("rules", "show", "CS101", command=command)
+        self.assertIn(f"{self.folder.resolve()}/prefix/share/capturesan/rules/", listed.stdout)
+
+
 class Traces(RealTest):
     def setUp(self):
         super().setUp()

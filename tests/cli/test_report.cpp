@@ -100,7 +100,7 @@ TEST_CASE("the text report says everything a finding knows") {
   CHECK(write_text(data, {true, false}).find("\x1b[1;31merror\x1b[0m") != std::string::npos);
 }
 
-TEST_CASE("the worst first, then by rule and capture; one heading a group") {
+TEST_CASE("the worst first, then by rule and capture") {
   std::vector<finding> findings(4);
   const auto set = [&](std::size_t i, severity sev, const char* rule, int capture, const char* message) {
     findings[i].sev = sev;

@@ -1,10 +1,13 @@
 """`run`: exit codes, streams and the last line. Each rule of the exit order and each stream is a test of its own."""
 import json
+import os
+import pty
 import re
 import subprocess
 import unittest
 
-from support import (CHILD, CLEAN, ERROR, INCOMPLETE, NOTE, SUPPRESSED, SUSPECTED, WARNING, CommandTest)
+from support import (CHILD, CLEAN, ERROR, INCOMPLETE, NOTE, SUPPRESSED, SUSPECTED, WARNING, CommandTest,
+                     clean_environment)
 
 
 class ExitCodes(CommandTest):
@@ -80,7 +83,8 @@ class ExitCodes(CommandTest):
     def test_a_wrong_rule_file_stops_before_the_program_starts(self):
         done = self.run_child("echo", "started", options=["--rules", "wrong.yaml"])
         self.assertEqual((done.returncode, done.stdout), (2, ""))
-        self.assertIn("wrong.yaml:3:7: unknown key 'wehn' [CGE001]; did you mean when?", done.stderr)
+        self.assertIn("wrong.yaml:3:7: error[CGE001]: unknown key 'wehn'\n", done.stderr)
+        self.assertIn("^ did you mean when?\n", done.stderr)
         self.assertEqual(list(self.folder.iterdir()), [])
 
 
@@ -179,8 +183,31 @@ class LastLine(CommandTest):
         self.last_line(done.stderr)
         self.assertIn("signal 11", done.stderr)
 
-    def test_colours(self):
+    def on_terminal(self, **environment):
+        terminal, other = pty.openpty()
+        (self.folder / "finding").write_text(json.dumps(ERROR))
+        subprocess.run([self.command, "run", "--driver", "sim", "--", "sh", "-c", 'cp finding "$CAPTURESAN_OUTPUT/one.fake"'],
+                       cwd=self.folder, env={**clean_environment(), "TERM": "xterm", **environment}, stderr=other, check=False)
+        os.close(other)
+        text = b""
+        while True:
+            try:
+                got = os.read(terminal, 4096)
+            except OSError:
+                break
+            if not got:
+                break
+            text += got
+        os.close(terminal)
+        self.assertIn(b"CS101", text)
+        return text
+
+    def test_colours_on_a_terminal_only(self):
         self.assertNotIn("\x1b", self.run_finding(ERROR).stderr)
+        self.assertIn(b"\x1b[1;31merror\x1b[0m", self.on_terminal())
+        self.assertIn(b"\x1b", self.on_terminal(NO_COLOR=""))  # no-color.org: only if it is not empty
+        self.assertNotIn(b"\x1b", self.on_terminal(NO_COLOR="1"))
+        self.assertNotIn(b"\x1b", self.on_terminal(TERM="dumb"))
 
     def test_a_closed_stderr_does_no_harm(self):
         done = subprocess.run(["sh", "-c", '"$@" 2>&-', "sh", self.command, "run", "--driver", "sim", "--", CHILD, "exit", "7"],

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Runs the capture probe and compares its table with a measured one, cell by cell: `compare_table.py PROBE one|two TABLE`.
+"""Runs a probe and compares what it prints with a measured table, row by row: `compare_table.py KEYS TABLE PROBE [ARGUMENT...]`.
 
-Prints `N/M`, and each cell that differs. Fails unless all are there and equal. Exit code 77: the probe has no device to run on.
+KEYS is the number of columns that name a row; the others are the answers. Prints each row that differs, then `N/M`. Fails
+unless all rows are there and equal. Exit code 77: the probe has no device to run on.
 """
 import csv
 import io
@@ -9,37 +10,33 @@ import pathlib
 import subprocess
 import sys
 
-KEY = ("capture_stream", "call", "begin_mode", "calling_thread")
 SKIPPED = 77
 
 
-def table(text):
-    return {tuple(row[k] for k in KEY): row for row in csv.DictReader(io.StringIO(text))}
+def table(text, keys):
+    rows = list(csv.reader(io.StringIO(text)))
+    return {tuple(row[:keys]): row[keys:] for row in rows[1:]}
 
 
 def main():
-    probe, which, measured_path = sys.argv[1:]
-    run = subprocess.run([probe, which], capture_output=True, text=True, check=False)
+    keys, measured_path, *command = sys.argv[1:]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
     if run.returncode == SKIPPED:
         print(run.stdout.strip())
         return SKIPPED
     if run.returncode:
         print(f"the probe ended with {run.returncode}: {run.stderr.strip()}")
         return 1
-    measured = table(pathlib.Path(measured_path).read_text())
-    found = table(run.stdout)
-    equal = 0
-    for key, row in measured.items():
-        if found.get(key) == row:
-            equal += 1
-        else:
-            answers = [column for column in row if column not in KEY]
-            print(f"{' / '.join(key)}: {[found.get(key, {}).get(c) for c in answers]}, measured {[row[c] for c in answers]}")
-    extra = sorted(set(found) - set(measured))
-    for key in extra:
+    measured = table(pathlib.Path(measured_path).read_text(), int(keys))
+    found = table(run.stdout, int(keys))
+    differing = [key for key in measured if found.get(key) != measured[key]]
+    for key in differing:
+        print(f"{' / '.join(key)}: {found.get(key)}, measured {measured[key]}")
+    unmeasured = [key for key in found if key not in measured]
+    for key in unmeasured:
         print(f"{' / '.join(key)}: not in the measured table")
-    print(f"{equal}/{len(measured)}")
-    return 0 if equal == len(measured) and measured and not extra else 1
+    print(f"{len(measured) - len(differing)}/{len(measured)}")
+    return 1 if differing or unmeasured or not measured else 0
 
 
 if __name__ == "__main__":

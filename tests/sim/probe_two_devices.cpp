@@ -47,8 +47,14 @@ const std::vector<call> two_device_calls = {
     {"dev1 fork from capture+launch+join", [](bench& b) { return at_peer(b, [&] { return fork_over(b); }); }},
     {"dev1 kernel on dev0 capturing stream",
      [](bench& b) { return at_peer(b, [&] { return b.peer->launch(b.capturing); }); }},
+    // The name is that of the measured row; the call is cuMemcpyPeerAsync. A plain cuMemcpyAsync between devices is
+    // captured.
     {"dev1 current; cuMemcpyAsync peer on capturing stream",
-     [](bench& b) { return at_peer(b, [&] { return cuMemcpyAsync(b.peer->buffer, b.memory, small, b.capturing); }); }},
+     [](bench& b) {
+       return at_peer(b, [&] {
+         return cuMemcpyPeerAsync(b.peer->buffer, b.peer->context, b.memory, b.home.context, small, b.capturing);
+       });
+     }},
     {"none", [](bench&) { return CUDA_SUCCESS; }},
 };
 

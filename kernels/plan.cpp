@@ -1,0 +1,212 @@
+#include "plan.h"
+
+#include "config.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace verify_mla {
+namespace {
+
+result invalid(const std::string& message) { return {VERIFY_MLA_INVALID, message}; }
+
+int ceil_div(int a, int b) { return (a + b - 1) / b; }
+
+// Time of a 4-granule tile in units of an 8-granule one, from the measurements in docs/verify-kernel.md. Nine granules
+// can be asked for but are never chosen: they spill, and were measured slower than three groups of four.
+constexpr double COST_OF_FOUR = 0.66;
+
+int choose_granules(int rows, int sm_count, bool wide) {
+  for (int g : {2, 4})
+    if (rows <= 8 * g) return g;
+  if (!wide) return 4;
+  if (rows <= 64) return 8;
+  // Blocks that share a KV run come in sets of `groups`; what does not fill a set idles.
+  const auto cost = [&](int g) {
+    const int groups = ceil_div(rows, 8 * g);
+    const double tile = g == 4 ? COST_OF_FOUR : 1.0;
+    return groups > sm_count ? tile * ceil_div(groups, sm_count) : tile / (sm_count / groups);
+  };
+  return cost(4) < cost(8) ? 4 : 8;
+}
+
+// In 32-token tiles. Few rows: two, measured 9.5 against 13.6 us at 4k. Many rows: one, 10.8 against 12.6 us at 1k.
+int default_min_tiles(int granules, bool wide) { return (granules <= 4 ? 2 : 1) * (wide ? 1 : 2); }
+
+const char* dtype_name(int dtype) {
+  switch (dtype) {
+  case VERIFY_MLA_NONE:
+    return "none";
+  case VERIFY_MLA_BF16:
+    return "bf16";
+  case VERIFY_MLA_F32:
+    return "f32";
+  case VERIFY_MLA_I32:
+    return "i32";
+  case VERIFY_MLA_I64:
+    return "i64";
+  case VERIFY_MLA_U8:
+    return "u8";
+  case VERIFY_MLA_FP8_E4M3:
+    return "fp8_e4m3";
+  default:
+    return "unknown";
+  }
+}
+
+struct requirement {
+  const char* name;
+  const verify_mla_buffer& buffer;
+  int dtype;
+  int64_t elements; // at least
+  int64_t alignment;
+};
+
+result check_one(const requirement& r) {
+  const std::string name = r.name;
+  if (r.buffer.data == nullptr || r.buffer.dtype == VERIFY_MLA_NONE) return invalid(name + " is missing");
+  if (r.buffer.dtype != r.dtype)
+    return invalid(name + " must be " + dtype_name(r.dtype) + ", got " + dtype_name(r.buffer.dtype));
+  if (r.buffer.elements < r.elements)
+    return invalid(name + " needs at least " + std::to_string(r.elements) + " elements, got " +
+                   std::to_string(r.buffer.elements));
+  if (reinterpret_cast<uintptr_t>(r.buffer.data) % static_cast<uintptr_t>(r.alignment) != 0)
+    return invalid(name + " must be aligned to " + std::to_string(r.alignment) + " bytes");
+  return {};
+}
+
+bool present(const verify_mla_buffer& b) { return b.data != nullptr || b.dtype != VERIFY_MLA_NONE; }
+
+result check_sizes(const verify_mla_params& p) {
+  if (p.struct_bytes != sizeof(verify_mla_params))
+    return invalid("struct_bytes is " + std::to_string(p.struct_bytes) + ", this library expects " +
+                   std::to_string(sizeof(verify_mla_params)));
+  if (p.variant < VERIFY_MLA_BALANCED || p.variant > VERIFY_MLA_EAGER) return invalid("unknown variant");
+  if (p.batch < 1 || p.batch > MAX_BATCH)
+    return invalid("batch must be 1.." + std::to_string(MAX_BATCH) + ", got " + std::to_string(p.batch));
+  if (p.draft_tokens < 1 || p.draft_tokens > MAX_DRAFT)
+    return invalid("draft_tokens must be 1.." + std::to_string(MAX_DRAFT) + ", got " + std::to_string(p.draft_tokens));
+  if (p.heads < 1 || p.heads > 128) return invalid("heads must be 1..128, got " + std::to_string(p.heads));
+  if (!(p.scale > 0) || !std::isfinite(p.scale))
+    return invalid("scale must be positive: it cannot be derived from the absorbed head dimension");
+  if (!(p.cap >= 0) || !std::isfinite(p.cap)) return invalid("cap must be 0 or positive");
+  if (p.causal != 0 && p.causal != 1) return invalid("causal must be 0 or 1");
+  if (p.min_tiles < 0) return invalid("min_tiles must not be negative");
+  if ((p.flags & VERIFY_MLA_PARTIAL_F32) && (p.flags & VERIFY_MLA_PARTIAL_BF16))
+    return invalid("partial results are either fp32 or bf16");
+  const int g = p.row_granules;
+  if (g != 0 && g != 2 && g != 4 && g != 8 && g != 9) return invalid("row_granules must be 0, 2, 4, 8 or 9");
+  return {};
+}
+
+} // namespace
+
+result make_plan(const verify_mla_device& device, const verify_mla_params& p, launch_plan& plan, int splits_override) {
+  if (const result sizes = check_sizes(p); !sizes) return sizes;
+  if (device.sm_count < 1) return invalid("the device was not opened");
+  const bool supported = (device.cc_major == 9 && device.cc_minor == 0) || device.cc_major == 12;
+  if (!supported)
+    return {VERIFY_MLA_UNSUPPORTED, "compute capability " + std::to_string(device.cc_major) + "." +
+                                        std::to_string(device.cc_minor) + "; kernels are built for 9.0 and 12.0"};
+  if (device.smem_per_block < SMEM_SM120)
+    return {VERIFY_MLA_UNSUPPORTED, "the kernels need " + std::to_string(SMEM_SM120) +
+                                        " bytes of shared memory per block, the device offers " +
+                                        std::to_string(device.smem_per_block)};
+
+  plan = {};
+  const int rows = p.draft_tokens * p.heads;
+  plan.wide = device.cc_major == 9 && device.smem_per_block >= SMEM_SM90 && !(p.flags & VERIFY_MLA_NARROW);
+  plan.pdl = !(p.flags & VERIFY_MLA_NO_PDL);
+  plan.granules = p.row_granules ? p.row_granules : choose_granules(rows, device.sm_count, plan.wide);
+  if (plan.granules > 4 && !plan.wide) return {VERIFY_MLA_UNSUPPORTED, "more than four granules need 227 KB blocks"};
+  plan.tile_tokens = plan.wide ? 32 : 16;
+  plan.groups = ceil_div(rows, 8 * plan.granules);
+  plan.partitions = std::max(1, device.sm_count / plan.groups);
+  plan.min_tiles = p.min_tiles ? p.min_tiles : default_min_tiles(plan.granules, plan.wide);
+  if (p.variant == VERIFY_MLA_FIXED_SPLIT_16) plan.splits = FIXED_SPLIT_SMALL;
+  if (p.variant == VERIFY_MLA_FIXED_SPLIT_64) plan.splits = FIXED_SPLIT_LARGE;
+  if (p.variant == VERIFY_MLA_EAGER) plan.splits = std::max(1, splits_override);
+  plan.partial_bf16 = plan.splits == 0 ? !(p.flags & VERIFY_MLA_PARTIAL_F32) : (p.flags & VERIFY_MLA_PARTIAL_BF16) != 0;
+
+  plan.slots = plan.splits ? p.batch * plan.splits : plan.partitions + p.batch;
+  plan.partial_blocks = plan.groups * (plan.splits ? p.batch * plan.splits : plan.partitions);
+  const int granule_count = p.batch * plan.groups * plan.granules;
+  plan.reduce_tiles = granule_count * VALUE_TILES <= 1024 ? 1 : 4;
+  plan.reduce_blocks = granule_count * (VALUE_TILES / plan.reduce_tiles);
+  plan.reduce_smem = size_t{64} * static_cast<size_t>(plan.splits ? plan.splits : plan.partitions);
+
+  const int64_t slot_rows = int64_t{plan.slots} * plan.groups * plan.granules * 8;
+  plan.ml_offset = slot_rows * VALUE_DIM * (plan.partial_bf16 ? 2 : 4);
+  plan.workspace_bytes = plan.ml_offset + slot_rows * 8;
+  return {};
+}
+
+result check_buffers(const verify_mla_params& p, const launch_plan& plan) {
+  // Padding requests keep their draft tokens, so the token buffers must hold the full batch.
+  const int64_t tokens = int64_t{p.batch} * p.draft_tokens;
+  const int64_t rows = tokens * p.heads;
+  const requirement required[] = {
+      {"q", p.q, VERIFY_MLA_BF16, rows * HEAD_DIM, 16},
+      {"kv", p.kv, VERIFY_MLA_BF16, HEAD_DIM, 16},
+      {"kv_indptr", p.kv_indptr, VERIFY_MLA_I32, p.batch + 1, 4},
+      {"kv_indices", p.kv_indices, VERIFY_MLA_I64, 0, 8},
+      {"qo_indptr", p.qo_indptr, VERIFY_MLA_I64, p.batch + 1, 8},
+      {"out_cache_loc", p.out_cache_loc, VERIFY_MLA_I64, tokens, 8},
+      {"out", p.out, VERIFY_MLA_BF16, rows * VALUE_DIM, 16},
+  };
+  for (const requirement& r : required)
+    if (const result one = check_one(r); !one) return one;
+  if (p.kv.elements % HEAD_DIM != 0) return invalid("kv must be whole rows of 576 elements");
+  if (p.kv.elements / HEAD_DIM > INT32_MAX) return invalid("kv has more than 2^31 - 1 slots");
+  if (present(p.custom_mask) != present(p.mask_indptr)) return invalid("custom_mask and mask_indptr come together");
+  if (present(p.custom_mask)) {
+    if (const result one = check_one({"custom_mask", p.custom_mask, VERIFY_MLA_U8, 1, 1}); !one) return one;
+    if (const result one = check_one({"mask_indptr", p.mask_indptr, VERIFY_MLA_I64, p.batch + 1, 8}); !one) return one;
+  }
+  if (present(p.lse))
+    if (const result one = check_one({"lse", p.lse, VERIFY_MLA_F32, rows, 4}); !one) return one;
+  if (p.variant == VERIFY_MLA_EAGER) return {};
+
+  if (p.workspace.data == nullptr) return invalid("workspace is missing");
+  if (reinterpret_cast<uintptr_t>(p.workspace.data) % 256 != 0)
+    return invalid("workspace must be aligned to 256 bytes");
+  const int64_t element = p.workspace.dtype == VERIFY_MLA_U8                                           ? 1
+                          : p.workspace.dtype == VERIFY_MLA_BF16                                       ? 2
+                          : p.workspace.dtype == VERIFY_MLA_F32 || p.workspace.dtype == VERIFY_MLA_I32 ? 4
+                          : p.workspace.dtype == VERIFY_MLA_I64                                        ? 8
+                                                                                                       : 0;
+  if (element == 0) return invalid("workspace has no known dtype");
+  if (p.workspace.elements * element < plan.workspace_bytes)
+    return {VERIFY_MLA_WORKSPACE, "workspace needs " + std::to_string(plan.workspace_bytes) + " bytes, got " +
+                                      std::to_string(p.workspace.elements * element)};
+  return {};
+}
+
+kernel_args make_args(const verify_mla_params& p, const launch_plan& plan, void* workspace) {
+  kernel_args a = {};
+  a.q = static_cast<const bf16_bits*>(p.q.data);
+  a.kv = static_cast<const bf16_bits*>(p.kv.data);
+  a.kv_indptr = static_cast<const int32_t*>(p.kv_indptr.data);
+  a.kv_indices = static_cast<const int64_t*>(p.kv_indices.data);
+  a.qo_indptr = static_cast<const int64_t*>(p.qo_indptr.data);
+  a.out_cache_loc = static_cast<const int64_t*>(p.out_cache_loc.data);
+  a.mask = static_cast<const uint8_t*>(p.custom_mask.data);
+  a.mask_indptr = static_cast<const int64_t*>(p.mask_indptr.data);
+  a.out = static_cast<bf16_bits*>(p.out.data);
+  a.lse = static_cast<float*>(p.lse.data);
+  a.partial = workspace;
+  a.partial_ml = reinterpret_cast<float*>(static_cast<char*>(workspace) + plan.ml_offset);
+  a.scale = p.scale;
+  a.cap = p.cap;
+  a.batch = p.batch;
+  a.heads = p.heads;
+  a.groups = plan.groups;
+  a.partitions = plan.partitions;
+  a.min_tiles = plan.min_tiles;
+  a.splits = plan.splits;
+  a.causal = p.causal;
+  a.partial_bf16 = plan.partial_bf16 ? 1 : 0;
+  return a;
+}
+
+} // namespace verify_mla

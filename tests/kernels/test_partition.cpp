@@ -1,0 +1,133 @@
+// The device-side partition, by brute force over random batches: every tile exactly once, slots unique and consecutive.
+#if !__has_include(<catch2/catch_all.hpp>)
+#define CATCH_CONFIG_MAIN
+#endif
+#include "catch_compat.h"
+
+#include "layout.h"
+#include "partition.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <random>
+#include <set>
+#include <vector>
+
+using namespace verify_mla;
+
+namespace {
+
+struct batch_line {
+  std::vector<int> begin; // tiles before each request, [batch + 1]
+  int tiles() const { return begin.back(); }
+  int batch() const { return static_cast<int>(begin.size()) - 1; }
+};
+
+batch_line random_line(std::mt19937& random) {
+  batch_line line{{0}};
+  const int batch = 1 + static_cast<int>(random() % 64);
+  for (int b = 0; b < batch; ++b) {
+    const int prefix = random() % 5 == 0 ? 0 : static_cast<int>(random() % (random() % 3 ? 200 : 20000));
+    const int draft = random() % 8 == 0 ? 0 : 1 + static_cast<int>(random() % 64);
+    line.begin.push_back(line.begin.back() + tiles_of(prefix, draft, random() % 2 ? 16 : 32));
+  }
+  return line;
+}
+
+} // namespace
+
+TEST_CASE("tiles of a request") {
+  CHECK(tiles_of(0, 1, 32) == 1);
+  CHECK(tiles_of(31, 1, 32) == 1);
+  CHECK(tiles_of(32, 1, 32) == 2);
+  CHECK(tiles_of(100, 0, 32) == 0); // no draft token: no query row, no work
+}
+
+TEST_CASE("partitions really used") {
+  CHECK(effective_partitions(0, 132, 2) == 0);
+  CHECK(effective_partitions(1, 132, 2) == 1);
+  CHECK(effective_partitions(5, 132, 2) == 3);
+  CHECK(effective_partitions(1000000, 132, 2) == 132);
+  CHECK(effective_partitions(10, 132, 1 << 28) == 1);
+}
+
+TEST_CASE("every tile belongs to exactly one partition, and to the one partition_of says") {
+  std::mt19937 random(1);
+  for (int round = 0; round < 2000; ++round) {
+    const int tiles = 1 + static_cast<int>(random() % 3000);
+    const int effective =
+        effective_partitions(tiles, 1 + static_cast<int>(random() % 264), 1 + static_cast<int>(random() % 4));
+    for (int p = 0; p <= effective; ++p)
+      REQUIRE(partition_begin(p, tiles, effective) == int64_t{p} * tiles / effective);
+    REQUIRE(partition_begin(0, tiles, effective) == 0);
+    REQUIRE(partition_begin(effective, tiles, effective) == tiles);
+    for (int p = 0; p < effective; ++p) {
+      const int begin = partition_begin(p, tiles, effective), end = partition_begin(p + 1, tiles, effective);
+      REQUIRE(begin < end);                                        // never an empty partition
+      REQUIRE(end - begin <= (tiles + effective - 1) / effective); // balanced to one tile
+      for (int t = begin; t < end; ++t) REQUIRE(partition_of(t, tiles, effective) == p);
+    }
+  }
+}
+
+TEST_CASE("slots of the partials are unique, consecutive per request and inside the workspace") {
+  std::mt19937 random(2);
+  for (int round = 0; round < 20000; ++round) {
+    const batch_line line = random_line(random);
+    const int partitions = 1 + static_cast<int>(random() % 264);
+    const int effective = effective_partitions(line.tiles(), partitions, 1 + static_cast<int>(random() % 4));
+    std::set<int> written;
+    std::vector<std::vector<int>> of_request(static_cast<size_t>(line.batch()));
+    for (int p = 0; p < effective; ++p) // the walk of kernel A
+      for (int b = 0; b < line.batch(); ++b) {
+        const int from = std::max(partition_begin(p, line.tiles(), effective), line.begin[static_cast<size_t>(b)]);
+        const int to =
+            std::min(partition_begin(p + 1, line.tiles(), effective), line.begin[static_cast<size_t>(b) + 1]);
+        if (from >= to) continue;
+        const int slot = partial_slot(p, b);
+        REQUIRE(slot < partitions + line.batch());
+        REQUIRE(written.insert(slot).second);
+        of_request[static_cast<size_t>(b)].push_back(slot);
+      }
+    for (int b = 0; b < line.batch(); ++b) { // what kernel B reads
+      const auto i = static_cast<size_t>(b);
+      const slot_range range =
+          effective ? balanced_slots(b, line.begin[i], line.begin[i + 1], line.tiles(), effective) : slot_range{};
+      REQUIRE(range.count == static_cast<int>(of_request[i].size()));
+      for (int s = 0; s < range.count; ++s) REQUIRE(of_request[i][static_cast<size_t>(s)] == range.first + s);
+    }
+  }
+}
+
+TEST_CASE("the partition of very many tiles") {
+  const int tiles = (1 << 26) + 5; // times 188 partitions passes 2^31
+  for (int p = 0; p < 188; ++p) {
+    const int begin = partition_begin(p, tiles, 188);
+    REQUIRE(begin == int64_t{p} * tiles / 188);
+    REQUIRE(partition_of(begin, tiles, 188) == p);
+    if (p > 0) REQUIRE(partition_of(begin - 1, tiles, 188) == p - 1);
+  }
+}
+
+TEST_CASE("fixed splits cover a request in order") {
+  for (int splits : {1, 16, 64})
+    for (int tiles = 0; tiles < 300; ++tiles) {
+      REQUIRE(fixed_split_begin(0, tiles, splits) == 0);
+      REQUIRE(fixed_split_begin(splits, tiles, splits) == tiles);
+      for (int s = 0; s < splits; ++s)
+        REQUIRE(fixed_split_begin(s, tiles, splits) <= fixed_split_begin(s + 1, tiles, splits));
+    }
+}
+
+TEST_CASE("the layout of a partial is a permutation") {
+  for (int granules : {2, 4, 8, 9}) {
+    std::vector<bool> seen(static_cast<size_t>(granules) * 8 * 512, false);
+    for (int row = 0; row < granules * 8; ++row)
+      for (int column = 0; column < 512; ++column) {
+        const size_t at = partial_index(row, column, granules);
+        REQUIRE(at < seen.size());
+        REQUIRE_FALSE(seen[at]);
+        seen[at] = true;
+      }
+  }
+}
