@@ -1,7 +1,7 @@
 /* CaptureSan for programs: tell it what it cannot see. Plain C, header only.
  *
- * Every call here does nothing where neither the shim nor the simulated driver is loaded (the symbols are weak), so a program
- * may keep them in production. All are thread-safe and never fail in a way the program has to handle.
+ * Every call here does nothing where neither the shim nor the simulated driver is loaded (the symbols are weak), so a
+ * program may keep them in production. All are thread-safe and never fail in a way the program has to handle.
  */
 #ifndef CAPTURESAN_H
 #define CAPTURESAN_H
@@ -14,11 +14,13 @@ extern "C" {
 
 #define CAPTURESAN_WEAK __attribute__((weak, visibility("default")))
 
-/* --- Annotations, read by the shim ---------------------------------------------------------------------------------- */
+/* --- Annotations, read by the shim ----------------------------------------------------------------------------------
+ */
 
-/* A block of device memory handed out by an allocator that recycles memory without driver calls. `name` says whose allocator it
- * is and may be NULL; it is copied. `stream` is the CUstream the block was handed out for, or NULL. */
-void capturesan_block_allocated(const void* address, size_t bytes, const void* stream, const char* name) CAPTURESAN_WEAK;
+/* A block of device memory handed out by an allocator that recycles memory without driver calls. `name` says whose
+ * allocator it is and may be NULL; it is copied. `stream` is the CUstream the block was handed out for, or NULL. */
+void capturesan_block_allocated(const void* address, size_t bytes, const void* stream,
+                                const char* name) CAPTURESAN_WEAK;
 
 /* The block was given back; its memory may be handed out again from now on. */
 void capturesan_block_freed(const void* address) CAPTURESAN_WEAK;
@@ -46,7 +48,8 @@ static inline void capturesan_leave(void) {
   if (capturesan_pop_region) capturesan_pop_region();
 }
 
-/* --- Host kernels, run by the simulated driver ---------------------------------------------------------------------- */
+/* --- Host kernels, run by the simulated driver ----------------------------------------------------------------------
+ */
 
 /* A launch as a host kernel sees it. Everything is valid during the call only. */
 typedef struct capturesan_host_launch {
@@ -55,17 +58,19 @@ typedef struct capturesan_host_launch {
   unsigned block[3];        /* threads a block */
   unsigned shared_bytes;    /* dynamic shared memory a block */
   unsigned parameter_count; /* as the image declares them */
-  void* const* parameters;  /* a pointer to the value of each; device pointers in them can be used on the host as they are */
+  void* const*
+      parameters; /* a pointer to the value of each; device pointers in them can be used on the host as they are */
 } capturesan_host_launch;
 
 /* Does the work of the whole grid. May call the driver; runs on the thread that launched the kernel or the graph. */
 typedef void (*capturesan_host_kernel)(const capturesan_host_launch* launch, void* user);
 
-/* From now on the simulated driver runs `function` wherever the kernel of that name is launched, eagerly or from a graph; NULL
- * takes it back. Returns 1, or 0 for a bad name. On a real driver the symbol is absent. */
+/* From now on the simulated driver runs `function` wherever the kernel of that name is launched, eagerly or from a
+ * graph; NULL takes it back. Returns 1, or 0 for a bad name. On a real driver the symbol is absent. */
 int capturesan_register_host_kernel(const char* name, capturesan_host_kernel function, void* user) CAPTURESAN_WEAK;
 
-/* Sets the condition of a conditional node, as cudaGraphSetConditional does in device code. Returns 0 for an unknown handle. */
+/* Sets the condition of a conditional node, as cudaGraphSetConditional does in device code. Returns 0 for an unknown
+ * handle. */
 int capturesan_set_condition(unsigned long long handle, unsigned value) CAPTURESAN_WEAK;
 
 /* 1 if the kernel will run on the host; 0 if there is no simulated driver. */

@@ -13,7 +13,9 @@ namespace capturesan::shim {
 namespace {
 
 // 900-908: the results that only a capture can cause.
-bool is_refusal(CUresult r) { return r >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && r <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD; }
+bool is_refusal(CUresult r) {
+  return r >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && r <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+}
 
 // A call that may wait for the device or for another thread: its entry is published, so that a hang can be seen.
 bool may_block(call_class c) {
@@ -225,7 +227,9 @@ void keep_window_state(call_frame& f) {
 
 } // namespace
 
-CUresult missing_entry_point(call_id) { return driver_loaded() ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_NOT_INITIALIZED; }
+CUresult missing_entry_point(call_id) {
+  return driver_loaded() ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_NOT_INITIALIZED;
+}
 
 bool launched_before(u64 function) {
   // Direct-mapped cache of what `launched` holds for sure.

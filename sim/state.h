@@ -120,10 +120,10 @@ driver_state& state();
 // What each thread has of its own.
 struct thread_state {
   thread_id id;
-  std::vector<CUcontext> contexts; // the stack of current contexts, top last
+  std::vector<CUcontext> contexts;               // the stack of current contexts, top last
   unsigned mode = CU_STREAM_CAPTURE_MODE_GLOBAL; // a number: the driver takes any
-  std::unique_lock<std::mutex>* held = nullptr; // the driver's lock, while this thread is inside
-  bool per_thread_streams = false;              // what stream 0 means in the current call
+  std::unique_lock<std::mutex>* held = nullptr;  // the driver's lock, while this thread is inside
+  bool per_thread_streams = false;               // what stream 0 means in the current call
   thread_state();
 };
 thread_state& this_thread();

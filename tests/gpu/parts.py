@@ -1,7 +1,6 @@
 """The parts of scripts/gpu-check. Each takes a `session` and yields samples; what a part claims is in its docstring."""
 import json
 import pathlib
-import statistics
 import subprocess
 import sys
 import tempfile
