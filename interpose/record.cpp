@@ -51,7 +51,7 @@ void write_call_name(call_frame& f) {
   }
   f.t->last_call = static_cast<u32>(f.id) + 1;
   std::atomic<u8>& done = process->named_calls[static_cast<std::size_t>(f.id)];
-  if (done.load(std::memory_order_relaxed) != 0 || done.exchange(1, std::memory_order_relaxed) != 0) {
+  if (done.load(std::memory_order_acquire) != 0) {
     return;
   }
   const std::string_view name = trace::info(f.id).symbol;
@@ -59,6 +59,8 @@ void write_call_name(call_frame& f) {
   head.kind = trace::record_kind::call_name;
   head.aux = static_cast<u16>(f.id);
   write_payload(f.t, head, name.data(), name.size());
+  // Only now: an event of another thread must never be visible before the name of its call. Two threads may both write it.
+  done.store(1, std::memory_order_release);
 }
 
 bool wanted(call_frame& f) {
