@@ -286,6 +286,8 @@ void auditor::summarize_rules() {
   summary_.rules.clear();
   const bool any_full = std::any_of(files_.begin(), files_.end(),
                                     [](const auto& f) { return f->process().level == trace::trace_level::full; });
+  const bool recycled =
+      std::any_of(files_.begin(), files_.end(), [](const auto& f) { return f->process().recycled > 0; });
   for (const auto& r : rules_.rules) {
     if (!r->about.enabled) continue;
     rule_status status;
@@ -300,7 +302,7 @@ void auditor::summarize_rules() {
       status.why_not = "records were dropped";
     } else if (!summary_.complete && status.findings == 0) {
       status.evaluated = false;
-      status.why_not = "the trace is cut off or damaged";
+      status.why_not = recycled ? "the trace keeps only its newest part" : "the trace is cut off or damaged";
     }
     summary_.rules.push_back(std::move(status));
   }

@@ -143,7 +143,8 @@ std::uint16_t trace_file::used_slots(std::uint32_t number) {
                   static_cast<std::uint32_t>(trace::chunk_purpose::definitions);
   const auto used = load<std::uint32_t>(h + offsetof(chunk_header, used));
   if (used > trace::slots_per_chunk) process_.truncated = true;
-  return static_cast<std::uint16_t>(std::min<std::uint32_t>(used, trace::slots_per_chunk));
+  c.used = static_cast<std::uint16_t>(std::min<std::uint32_t>(used, trace::slots_per_chunk));
+  return c.used;
 }
 
 void trace_file::note_used() {
@@ -173,7 +174,7 @@ std::size_t trace_file::refresh() {
     if (chunks_[n].definitions) records += index_chunk(n);
   std::erase_if(active_, [&](std::uint32_t n) {
     const chunk_info& c = chunks_[n];
-    if (!c.sealed || c.released || c.indexed < c.seen_used) return false;
+    if (!c.sealed || c.released || c.indexed < c.used) return false;
     if (!c.definitions) sealed_.push_back(n);
     return true;
   });

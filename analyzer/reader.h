@@ -120,6 +120,7 @@ class trace_file {
     std::uint32_t thread = 0;    // that writes into it now
     std::uint16_t indexed = 1;   // slots looked at
     std::uint16_t seen_used = 0; // at the start of this refresh
+    std::uint16_t used = 0;      // when it was last looked at
     std::uint16_t unread = 0;    // segments in it that no cursor has finished
     bool sealed = false;
     bool definitions = false;

@@ -8,7 +8,8 @@ namespace capturesan::shim {
 
 namespace {
 
-// The few declarations of cupti.h that are needed; its layout is stable since CUDA 8 (CUpti_CallbackData begins with the site).
+// The few declarations of cupti.h that are needed; its layout is stable since CUDA 8 (CUpti_CallbackData begins with
+// the site).
 using subscriber_handle = void*;
 using callback_fn = void (*)(void* user, int domain, u32 callback_id, const void* data);
 using subscribe_fn = int (*)(subscriber_handle*, callback_fn, void*);

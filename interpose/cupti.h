@@ -1,4 +1,5 @@
-// The second source. So far only `--cupti=verify` (tests): CUPTI counts every driver call and the trace gets both counts.
+// The second source. So far only `--cupti=verify` (tests): CUPTI counts every driver call and the trace gets both
+// counts.
 #pragma once
 
 #include "interpose/hook.h"

@@ -126,9 +126,9 @@ namespace {
 
 // Layouts are small (a few parameters) and kept in one arena; the table maps a handle to its place.
 struct kept_layout {
-  u64 passed, key;  // the handle as launched, and as corrected by read_layout
+  u64 passed, key; // the handle as launched, and as corrected by read_layout
   u32 generation;
-  bool is_kernel;   // `key` is a CUkernel
+  bool is_kernel; // `key` is a CUkernel
   int count;
   u32 bytes;
   u16* pairs() { return reinterpret_cast<u16*>(this + 1); } // count times offset, size
@@ -145,10 +145,12 @@ std::size_t arena_used;
 kept_layout* keep(u64 passed, kernel_handle k, const parameter_layout& l) {
   locked guard(arena_lock);
   if (arena == nullptr) {
-    const long at = raw(SYS_mmap, 0, arena_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    const long at =
+        raw(SYS_mmap, 0, arena_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     arena = at == -1 ? nullptr : reinterpret_cast<u8*>(at);
   }
-  const std::size_t need = (sizeof(kept_layout) + sizeof(u16) * 2 * static_cast<std::size_t>(l.count) + 7) & ~std::size_t{7};
+  const std::size_t need =
+      (sizeof(kept_layout) + sizeof(u16) * 2 * static_cast<std::size_t>(l.count) + 7) & ~std::size_t{7};
   if (arena == nullptr || arena_used + need > arena_bytes) {
     return nullptr;
   }
@@ -175,7 +177,8 @@ const parameter_layout* known_layout(kernel_handle& k, parameter_layout& scratch
   const u64 passed = k.key();
   std::atomic<kept_layout*>& slot = kept[mix(passed) % layout_slots];
   const kept_layout* found = slot.load(std::memory_order_acquire);
-  if (found == nullptr || found->passed != passed || found->generation != layout_generation.load(std::memory_order_relaxed)) {
+  if (found == nullptr || found->passed != passed ||
+      found->generation != layout_generation.load(std::memory_order_relaxed)) {
     read_layout(k, scratch);
     if (scratch.count < 0) {
       return nullptr;

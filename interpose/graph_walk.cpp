@@ -149,7 +149,8 @@ void walk_graph(walk& k, CUgraph graph, u32 parent, int depth) {
     return;
   }
   const std::size_t bytes = n * sizeof(CUgraphNode);
-  const long at = raw(SYS_mmap, 0, static_cast<long>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  const long at =
+      raw(SYS_mmap, 0, static_cast<long>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (at == -1) {
     k.w.whole = false;
     return;

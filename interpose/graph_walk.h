@@ -6,8 +6,8 @@
 
 namespace capturesan::shim {
 
-// Nodes of the graph with their operands, child graphs included. Returns false if something had to be left out (more nodes than
-// max_walked_nodes, bodies of conditional nodes, parameters that cannot be had).
+// Nodes of the graph with their operands, child graphs included. Returns false if something had to be left out (more
+// nodes than max_walked_nodes, bodies of conditional nodes, parameters that cannot be had).
 bool write_graph(thread_state* t, CUgraph graph);
 
 inline constexpr u32 max_walked_nodes = 1u << 20;

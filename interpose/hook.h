@@ -1,5 +1,5 @@
-// One wrapper for every driver call. Its types come from cuda.h's declaration, its operands from calls.def; all work that does not
-// depend on types is in record.cpp.
+// One wrapper for every driver call. Its types come from cuda.h's declaration, its operands from calls.def; all work
+// that does not depend on types is in record.cpp.
 #pragma once
 
 #include "interpose/node_params.h"
@@ -15,17 +15,17 @@ struct call_frame {
   call_id id;
   call_class cls;
   trace::record_when when; // of the class
-  bool in_window;       // a capture was open at entry
-  bool first_launch;    // eager launch of a function never launched before
+  bool in_window;          // a capture was open at entry
+  bool first_launch;       // eager launch of a function never launched before
   CUresult result;
-  thread_state* t;      // null: nothing is recorded
+  thread_state* t; // null: nothing is recorded
   u64 begin, end;
-  u64 stream;           // as passed; the per-thread variants turn 0 into CU_STREAM_PER_THREAD
+  u64 stream; // as passed; the per-thread variants turn 0 into CU_STREAM_PER_THREAD
   u64 arg[3];
-  u64 caller;           // return address
-  void** arrays[2];     // launch: values, extra
-  node_edit edit;       // exec_edit: the new parameters
-  open_capture taken;   // stream_destroy: what to put back if it is refused
+  u64 caller;         // return address
+  void** arrays[2];   // launch: values, extra
+  node_edit edit;     // exec_edit: the new parameters
+  open_capture taken; // stream_destroy: what to put back if it is refused
 };
 
 // Resolves the entry point and the thread; false if the call is only to be passed on.
@@ -50,7 +50,8 @@ inline void uncount_call(call_id id) {
   }
 }
 
-// Exact set of functions seen in an eager launch; a cache in front of process->launched, so that the common case costs a few cycles.
+// Exact set of functions seen in an eager launch; a cache in front of process->launched, so that the common case costs
+// a few cycles.
 bool launched_before(u64 function);
 
 template <call_id Id>

@@ -33,7 +33,8 @@ namespace capturesan::shim {
 
 } // namespace capturesan::shim
 
-// What the exported stubs jump to. Plain pointers with constant initialisers: a stub may be called before any constructor has run.
+// What the exported stubs jump to. Plain pointers with constant initialisers: a stub may be called before any
+// constructor has run.
 #define CALL(symbol, ...)                                                                                              \
   extern "C" __attribute__((visibility("hidden"))) void* const capturesan_to_##symbol =                                \
       reinterpret_cast<void*>(+capturesan::shim::hook<capturesan::trace::call_id::symbol, decltype(::symbol)>::call);
@@ -47,10 +48,10 @@ namespace capturesan::shim {
   "  bti c\n  adrp x16, capturesan_to_" #symbol "\n  ldr x16, [x16, :lo12:capturesan_to_" #symbol "]\n  br x16\n"
 #endif
 #define CALL(symbol, ...)                                                                                              \
-  __asm__(".pushsection .text\n.p2align 4\n.globl " #symbol "\n.type " #symbol ", @function\n"                        \
-          ".globl capturesan_stub_" #symbol "\n.hidden capturesan_stub_" #symbol "\n" #symbol                         \
+  __asm__(".pushsection .text\n.p2align 4\n.globl " #symbol "\n.type " #symbol ", @function\n"                         \
+          ".globl capturesan_stub_" #symbol "\n.hidden capturesan_stub_" #symbol "\n" #symbol                          \
           ":\ncapturesan_stub_" #symbol ":\n" CAPTURESAN_JUMP(symbol) ".size " #symbol ", .-" #symbol                  \
-          "\n.popsection\n");                                                                                          \
+                                                                      "\n.popsection\n");                              \
   extern "C" __attribute__((visibility("hidden"))) char capturesan_stub_##symbol[];
 #include "trace/calls.def"
 

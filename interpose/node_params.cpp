@@ -6,9 +6,8 @@
 namespace capturesan::shim {
 
 node_scratch::node_scratch(thread_state* t)
-    : writer{t, nullptr, nullptr},
-      at_(raw(SYS_mmap, 0, sizeof(parameter_layout) + max_parameter_bytes, PROT_READ | PROT_WRITE,
-              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
+    : writer{t, nullptr, nullptr}, at_(raw(SYS_mmap, 0, sizeof(parameter_layout) + max_parameter_bytes,
+                                           PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
   if (ok()) {
     writer.layout = reinterpret_cast<parameter_layout*>(at_);
     writer.block = reinterpret_cast<u8*>(at_) + sizeof(parameter_layout);

@@ -11,7 +11,7 @@ namespace capturesan::shim {
 struct node_writer {
   thread_state* t;
   parameter_layout* layout;
-  u8* block;        // max_parameter_bytes
+  u8* block;         // max_parameter_bytes
   bool whole = true; // false once something had to be left out
 };
 
@@ -47,7 +47,8 @@ struct node_edit {
   enum class kind : u8 { none, kernel_v1, kernel_v2, memcpy, memset, any } what = kind::none;
   const void* params = nullptr;
 };
-// Writes a node record with the node's handle and its new operands; its index is meaningless. Nothing for kinds without addresses.
+// Writes a node record with the node's handle and its new operands; its index is meaningless. Nothing for kinds without
+// addresses.
 void write_edited_node(thread_state* t, u64 node, const node_edit& edit);
 
 // Finds the edit among the arguments of a call, by type.

@@ -36,33 +36,45 @@ u64 read(T pointer) { // what an argument points to
 
 struct none {
   template <class Args>
-  static u64 before(const Args&) { return 0; }
+  static u64 before(const Args&) {
+    return 0;
+  }
   template <class Args>
-  static u64 after(const Args&, u64 v) { return v; }
+  static u64 after(const Args&, u64 v) {
+    return v;
+  }
 };
 
 template <std::size_t N>
 struct value : none {
   template <class Args>
-  static u64 before(const Args& a) { return to_u64(std::get<N>(a)); }
+  static u64 before(const Args& a) {
+    return to_u64(std::get<N>(a));
+  }
 };
 
 template <std::size_t N>
 struct in : none {
   template <class Args>
-  static u64 before(const Args& a) { return read(std::get<N>(a)); }
+  static u64 before(const Args& a) {
+    return read(std::get<N>(a));
+  }
 };
 
 template <std::size_t N>
 struct out : none {
   template <class Args>
-  static u64 after(const Args& a, u64) { return read(std::get<N>(a)); }
+  static u64 after(const Args& a, u64) {
+    return read(std::get<N>(a));
+  }
 };
 
 template <std::size_t N, u64 K>
 struct scaled : none {
   template <class Args>
-  static u64 before(const Args& a) { return to_u64(std::get<N>(a)) * K; }
+  static u64 before(const Args& a) {
+    return to_u64(std::get<N>(a)) * K;
+  }
 };
 
 // (dst, pitch, value, width, height, ...) of cuMemsetD2D*; the bytes touched from the first to the last one.
@@ -79,7 +91,9 @@ struct area : none {
 // (dptr, pPitch, width, height, element) of cuMemAllocPitch.
 struct pitch : none {
   template <class Args>
-  static u64 after(const Args& a, u64) { return read(std::get<1>(a)) * to_u64(std::get<3>(a)); }
+  static u64 after(const Args& a, u64) {
+    return read(std::get<1>(a)) * to_u64(std::get<3>(a));
+  }
 };
 
 constexpr u64 pack_grid(u64 x, u64 y, u64 z) { return x | (y & 0xffff) << 32 | (z & 0xffff) << 48; }
@@ -183,7 +197,9 @@ struct update_result : none {
 template <std::size_t N>
 struct text : none {
   template <class Args>
-  static u64 before(const Args& a) { return to_u64(std::get<N>(a)); } // address of the name
+  static u64 before(const Args& a) {
+    return to_u64(std::get<N>(a));
+  } // address of the name
 };
 
 // Which of an operand's halves has to run even if the call failed: an update says why it was refused.

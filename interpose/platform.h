@@ -1,5 +1,5 @@
-// What the shim needs of the machine, without libstdc++ and without a glibc symbol above 2.28: clock, raw system calls, a lock
-// that survives fork, old symbol versions. Everything here is async-signal-safe.
+// What the shim needs of the machine, without libstdc++ and without a glibc symbol above 2.28: clock, raw system calls,
+// a lock that survives fork, old symbol versions. Everything here is async-signal-safe.
 #pragma once
 
 #include <atomic>
@@ -18,8 +18,9 @@
 
 #include <pthread.h>
 
-// glibc 2.34 moved these into libc.so.6 under new versions. The old versions still exist there, and in libdl/libpthread before, so
-// a shim built on a new system loads on an old one. Weak: without libpthread an old system lacks the pthread ones.
+// glibc 2.34 moved these into libc.so.6 under new versions. The old versions still exist there, and in libdl/libpthread
+// before, so a shim built on a new system loads on an old one. Weak: without libpthread an old system lacks the pthread
+// ones.
 extern "C" {
 __asm__(".symver dlvsym, dlvsym@GLIBC_2.2.5");
 __asm__(".symver pthread_key_create, pthread_key_create@GLIBC_2.2.5");
@@ -111,8 +112,8 @@ inline u64 mix(u64 x) { // finaliser of splitmix64
   return x ^ (x >> 31);
 }
 
-// A set of non-zero words that only grows. Lock-free; `insert` is true for the first caller. When it is full every word counts as
-// new: the caller then writes a record twice, which a reader must accept anyway.
+// A set of non-zero words that only grows. Lock-free; `insert` is true for the first caller. When it is full every word
+// counts as new: the caller then writes a record twice, which a reader must accept anyway.
 template <std::size_t Capacity>
 class word_set {
  public:

@@ -99,8 +99,8 @@ extern "C" {
 __attribute__((visibility("hidden"))) void* capturesan_real_dlsym;
 __attribute__((visibility("hidden"))) void* capturesan_real_dlopen;
 
-// Decides what `dlsym` answers. Null: jump on to libc's dlsym with the program's own return address, which RTLD_NEXT and error
-// messages depend on.
+// Decides what `dlsym` answers. Null: jump on to libc's dlsym with the program's own return address, which RTLD_NEXT
+// and error messages depend on.
 __attribute__((visibility("hidden"), used)) void* capturesan_dlsym_answer(void* handle, const char* name) {
   if (capturesan_real_dlsym == nullptr) {
     const errno_keeper keep;
@@ -114,7 +114,8 @@ __attribute__((visibility("hidden"), used)) void* capturesan_dlsym_answer(void* 
   const errno_keeper keep;
   void* at = libc_dlsym(handle, name);
   if (own_address(at)) {
-    // The global scope begins with our own exports: a program that asks whether there is a driver must not find us instead.
+    // The global scope begins with our own exports: a program that asks whether there is a driver must not find us
+    // instead.
     at = libc_dlsym(RTLD_NEXT, name);
   }
   if (at == nullptr || !resolve_driver()) {
@@ -176,7 +177,8 @@ __attribute__((visibility("default"))) int dladdr(const void* address, Dl_info* 
   auto f = reinterpret_cast<fn>(capturesan_libc_dladdr(0));
   return f == nullptr ? 0 : f(capturesan_described_address(address), info);
 }
-__attribute__((visibility("default"))) int dladdr1(const void* address, Dl_info* info, void** extra, int flags) noexcept {
+__attribute__((visibility("default"))) int dladdr1(const void* address, Dl_info* info, void** extra,
+                                                   int flags) noexcept {
   using fn = int (*)(const void*, Dl_info*, void**, int);
   auto f = reinterpret_cast<fn>(capturesan_libc_dladdr(1));
   return f == nullptr ? 0 : f(capturesan_described_address(address), info, extra, flags);

@@ -5,8 +5,8 @@
 
 namespace capturesan::shim {
 
-// Both answer exactly as the driver does, with the address of a known entry point replaced by its wrapper; an address that calls.def
-// does not know is passed through and named in the trace (CS902).
+// Both answer exactly as the driver does, with the address of a known entry point replaced by its wrapper; an address
+// that calls.def does not know is passed through and named in the trace (CS902).
 CUresult CUDAAPI get_proc_address_v1(const char* symbol, void** pfn, int version, cuuint64_t flags);
 CUresult CUDAAPI get_proc_address_v2(const char* symbol, void** pfn, int version, cuuint64_t flags,
                                      CUdriverProcAddressQueryResult* status);

@@ -9,9 +9,9 @@ namespace capturesan::shim {
 
 namespace {
 
-using thread_state_fn = void* (*)();             // PyGILState_GetThisThreadState
-using version_fn = const char* (*)();            // Py_GetVersion
-using dump_fn = void (*)(int fd, void* tstate);  // _Py_DumpTraceback; PyUnstable_DumpTraceback returns a text, or null
+using thread_state_fn = void* (*)();            // PyGILState_GetThisThreadState
+using version_fn = const char* (*)();           // Py_GetVersion
+using dump_fn = void (*)(int fd, void* tstate); // _Py_DumpTraceback; PyUnstable_DumpTraceback returns a text, or null
 
 struct interpreter {
   thread_state_fn this_thread;

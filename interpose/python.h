@@ -1,12 +1,14 @@
-// Python frames of the calling thread, read without taking the GIL: the thread is inside a driver call, so its frames stand still.
+// Python frames of the calling thread, read without taking the GIL: the thread is inside a driver call, so its frames
+// stand still.
 #pragma once
 
 #include "interpose/state.h"
 
 namespace capturesan::shim {
 
-// Writes a python_stack record for the event that follows. Nothing happens in a process, or on a thread, without Python. Works where
-// CPython exports a dump function (3.11, 3.12, and from the version that has PyUnstable_DumpTraceback); for others a note says so.
+// Writes a python_stack record for the event that follows. Nothing happens in a process, or on a thread, without
+// Python. Works where CPython exports a dump function (3.11, 3.12, and from the version that has
+// PyUnstable_DumpTraceback); for others a note says so.
 void write_python_stack(thread_state* t);
 
 } // namespace capturesan::shim

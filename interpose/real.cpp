@@ -93,7 +93,8 @@ bool resolve_driver() {
     }
     libc_dlopen.store(open, std::memory_order_relaxed);
   }
-  // Only a driver that the program loaded itself. The handle is kept: the entry points must stay valid as long as the hooks do.
+  // Only a driver that the program loaded itself. The handle is kept: the entry points must stay valid as long as the
+  // hooks do.
   void* driver = open("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
   if (driver == nullptr) {
     return false;

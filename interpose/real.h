@@ -1,5 +1,5 @@
-// The driver's own entry points: every ABI name of calls.def that the loaded libcuda has, and the way back from an address to the
-// call it belongs to. An address is the identity of an entry point: names and versions only lead to it.
+// The driver's own entry points: every ABI name of calls.def that the loaded libcuda has, and the way back from an
+// address to the call it belongs to. An address is the identity of an entry point: names and versions only lead to it.
 #pragma once
 
 #include "interpose/platform.h"
@@ -9,10 +9,10 @@ namespace capturesan::shim {
 
 using trace::call_id;
 
-extern void* real_table[trace::call_count];           // null: the driver lacks the name, or is not loaded yet
-extern void* const wrapper_table[trace::call_count];  // what the program gets instead (hooks.cpp)
+extern void* real_table[trace::call_count];          // null: the driver lacks the name, or is not loaded yet
+extern void* const wrapper_table[trace::call_count]; // what the program gets instead (hooks.cpp)
 
-extern void* const export_table[trace::call_count];   // the exported symbols themselves
+extern void* const export_table[trace::call_count]; // the exported symbols themselves
 
 // Resolves the table once a libcuda.so.1 is loaded; cheap afterwards. False while there is none.
 bool resolve_driver();

@@ -13,7 +13,9 @@ namespace capturesan::shim {
 namespace {
 
 // 900-908: the results that only a capture can cause.
-bool is_refusal(CUresult r) { return r >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && r <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD; }
+bool is_refusal(CUresult r) {
+  return r >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && r <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+}
 
 // A call that may wait for the device or for another thread: its entry is published, so that a hang can be seen.
 bool may_block(call_class c) {
@@ -49,7 +51,7 @@ void write_call_name(call_frame& f) {
   }
   f.t->last_call = static_cast<u32>(f.id) + 1;
   std::atomic<u8>& done = process->named_calls[static_cast<std::size_t>(f.id)];
-  if (done.load(std::memory_order_relaxed) != 0 || done.exchange(1, std::memory_order_relaxed) != 0) {
+  if (done.load(std::memory_order_acquire) != 0) {
     return;
   }
   const std::string_view name = trace::info(f.id).symbol;
@@ -57,6 +59,8 @@ void write_call_name(call_frame& f) {
   head.kind = trace::record_kind::call_name;
   head.aux = static_cast<u16>(f.id);
   write_payload(f.t, head, name.data(), name.size());
+  // Only now: an event of another thread must never be visible before the name of its call. Two threads may both write it.
+  done.store(1, std::memory_order_release);
 }
 
 bool wanted(call_frame& f) {
@@ -225,7 +229,9 @@ void keep_window_state(call_frame& f) {
 
 } // namespace
 
-CUresult missing_entry_point(call_id) { return driver_loaded() ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_NOT_INITIALIZED; }
+CUresult missing_entry_point(call_id) {
+  return driver_loaded() ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_NOT_INITIALIZED;
+}
 
 bool launched_before(u64 function) {
   // Direct-mapped cache of what `launched` holds for sure.

@@ -3,8 +3,8 @@
 
 #include <dlfcn.h>
 
-#include "interpose/cupti.h"
 #include "interpose/cuda_abi.h"
+#include "interpose/cupti.h"
 #include "interpose/real.h"
 #include "interpose/window.h"
 #include "interpose/writer.h"
@@ -115,8 +115,9 @@ void strip_environment() {
   } else {
     ::unsetenv("LD_PRELOAD");
   }
-  for (const char* name : {"CAPTURESAN_OUTPUT", "CAPTURESAN_LEVEL", "CAPTURESAN_CUPTI", "CAPTURESAN_CHILDREN",
-                           "CAPTURESAN_MAX_TRACE", "CAPTURESAN_SESSION", "CAPTURESAN_STRIP_DEEPBIND", "CAPTURESAN_KEEP_TRACE"}) {
+  for (const char* name :
+       {"CAPTURESAN_OUTPUT", "CAPTURESAN_LEVEL", "CAPTURESAN_CUPTI", "CAPTURESAN_CHILDREN", "CAPTURESAN_MAX_TRACE",
+        "CAPTURESAN_SESSION", "CAPTURESAN_STRIP_DEEPBIND", "CAPTURESAN_KEEP_TRACE"}) {
     ::unsetenv(name);
   }
 }
@@ -207,8 +208,8 @@ thread_state* new_thread_state() { // under file_lock
   }
   if (p.slab_left == 0) {
     constexpr u32 per_slab = 256;
-    const long at = raw(SYS_mmap, 0, per_slab * sizeof(thread_state), PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const long at =
+        raw(SYS_mmap, 0, per_slab * sizeof(thread_state), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (at == -1) {
       return nullptr;
     }
@@ -274,7 +275,8 @@ void start() {
   if (options.off) {
     attention.fetch_or(attention_off);
   }
-  have_thread_key = !options.off && pthread_key_create != nullptr && pthread_key_create(&thread_key, on_thread_end) == 0;
+  have_thread_key =
+      !options.off && pthread_key_create != nullptr && pthread_key_create(&thread_key, on_thread_end) == 0;
   started.store(2, std::memory_order_release);
 }
 

@@ -1,5 +1,6 @@
-// The shim's state. Everything that must not be shared with a forked child lives in one mapping that the kernel wipes on fork
-// (MADV_WIPEONFORK): the child then finds `session == 0` at its next hook, without a handler having run, and starts its own file.
+// The shim's state. Everything that must not be shared with a forked child lives in one mapping that the kernel wipes
+// on fork (MADV_WIPEONFORK): the child then finds `session == 0` at its next hook, without a handler having run, and
+// starts its own file.
 #pragma once
 
 #include "interpose/platform.h"
@@ -20,17 +21,17 @@ struct open_capture {
 };
 
 struct thread_state {
-  u64 session;               // == process_state::session while this state is valid
+  u64 session;                // == process_state::session while this state is valid
   trace::chunk_header* chunk; // may be null: no chunk could be had
-  u64 context;               // last context recorded as current
-  u32 used;                  // committed slots of the chunk
-  u32 index;                 // from 1
+  u64 context;                // last context recorded as current
+  u32 used;                   // committed slots of the chunk
+  u32 index;                  // from 1
   u32 tid;
-  u32 busy;                  // the shim is writing on this thread: a nested hook (signal handler) passes through
+  u32 busy; // the shim is writing on this thread: a nested hook (signal handler) passes through
   thread_state* next_free;
   // What the last event was, so that a repeated call need not look things up again in memory that is cold by then.
-  u64 last_site;             // of the last graph launch
-  u32 last_call;             // call id + 1
+  u64 last_site; // of the last graph launch
+  u32 last_call; // call id + 1
 };
 static_assert(sizeof(thread_state) <= 72);
 
@@ -40,11 +41,11 @@ struct process_state {
 
   spin_lock file_lock; // guards what follows up to `window_lock`
   trace::file_header* header;
-  u64 file_bytes;     // mapped so far
-  u64 max_bytes;      // --max-trace
-  u8* segment;        // chunks not yet handed out
-  u32 segment_left;   // chunks
-  u32 segment_next;   // chunks to map next time
+  u64 file_bytes;   // mapped so far
+  u64 max_bytes;    // --max-trace
+  u8* segment;      // chunks not yet handed out
+  u32 segment_left; // chunks
+  u32 segment_next; // chunks to map next time
   u64 next_sequence;
   thread_state* free_threads;
   thread_state* slab;
@@ -68,9 +69,9 @@ struct process_state {
   word_set<8192> modules;
 
   word_set<65536> stacks;
-  word_set<16384> functions;     // function records written
-  word_set<16384> launched;      // functions that were launched at least once
-  word_set<4096> launch_sites;   // (exec, return address) pairs
+  word_set<16384> functions;         // function records written
+  word_set<16384> launched;          // functions that were launched at least once
+  word_set<4096> launch_sites;       // (exec, return address) pairs
   std::atomic<u8> named_calls[1024]; // call_name record written
   std::atomic<u64> counts[1024];     // per call, --cupti=verify only
 };
@@ -90,8 +91,8 @@ extern std::atomic<u32> attention;
 struct settings {
   bool off;
   bool full;
-  bool verify;         // --cupti=verify
-  bool children;       // --children all
+  bool verify;   // --cupti=verify
+  bool children; // --children all
   bool strip_deepbind;
   bool keep_trace;
   u64 max_trace;
@@ -105,8 +106,9 @@ void start();
 // The calling thread's state, or null: the hook then calls through and records nothing. Not while own_calls lives.
 thread_state* enter_thread();
 
-// While one lives, this thread runs code of the shim. A hook entered meanwhile comes from a signal handler, in whatever state locks
-// and records are: it passes through and is counted as lost. Driver calls made meanwhile are the shim's own: CUPTI counts them,
+// While one lives, this thread runs code of the shim. A hook entered meanwhile comes from a signal handler, in whatever
+// state locks and records are: it passes through and is counted as lost. Driver calls made meanwhile are the shim's
+// own: CUPTI counts them,
 // --cupti=verify must not.
 class own_calls {
  public:

@@ -1,6 +1,8 @@
-// What the statically linked unwinder (libgcc_eh) would take from a glibc newer than 2.28. These hidden definitions bind first.
+// What the statically linked unwinder (libgcc_eh) would take from a glibc newer than 2.28. These hidden definitions
+// bind first.
 //   _dl_find_object (2.35)  asks the real one where there is one and walks the list of objects where there is none
-//   pthread_once, __pthread_key_create (2.34)  the unwinder initialises one mutex with the first and only tests for the second
+//   pthread_once, __pthread_key_create (2.34)  the unwinder initialises one mutex with the first and only tests for the
+//   second
 #include <dlfcn.h>
 #include <link.h>
 
@@ -77,9 +79,10 @@ extern "C" __attribute__((visibility("hidden"))) int _dl_find_object(void* pc, s
 }
 
 // Under another name in C++, because <pthread.h> has declared these with default visibility.
-extern "C" __attribute__((visibility("hidden"))) int own_once(pthread_once_t* control, void (*routine)()) __asm__("pthread_once");
-extern "C" __attribute__((visibility("hidden"))) int own_key_create(pthread_key_t* key, void (*destructor)(void*)) __asm__(
-    "__pthread_key_create");
+extern "C" __attribute__((visibility("hidden"))) int own_once(pthread_once_t* control,
+                                                              void (*routine)()) __asm__("pthread_once");
+extern "C" __attribute__((visibility("hidden"))) int
+own_key_create(pthread_key_t* key, void (*destructor)(void*)) __asm__("__pthread_key_create");
 
 extern "C" int own_once(pthread_once_t* control, void (*routine)()) {
   auto* state = reinterpret_cast<std::atomic<int>*>(control); // PTHREAD_ONCE_INIT is 0

@@ -1,6 +1,6 @@
+#include "interpose/window.h"
 #include "interpose/cuda_abi.h"
 #include "interpose/real.h"
-#include "interpose/window.h"
 #include "interpose/writer.h"
 
 namespace capturesan::shim {
@@ -9,7 +9,8 @@ namespace {
 
 void update_open_count(int change) {
   process_state& p = *process;
-  const u32 now = p.open_count.fetch_add(static_cast<u32>(change), std::memory_order_acq_rel) + static_cast<u32>(change);
+  const u32 now =
+      p.open_count.fetch_add(static_cast<u32>(change), std::memory_order_acq_rel) + static_cast<u32>(change);
   if (now != 0) {
     attention.fetch_or(attention_window, std::memory_order_acq_rel);
   } else {

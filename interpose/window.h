@@ -7,15 +7,17 @@ namespace capturesan::shim {
 
 inline bool window_open() { return (attention.load(std::memory_order_relaxed) & attention_window) != 0; }
 
-// Before the real begin call: from here on refused calls of other threads are recorded. After it: `ok` keeps the window open.
+// Before the real begin call: from here on refused calls of other threads are recorded. After it: `ok` keeps the window
+// open.
 void capture_opening();
 void capture_opened(thread_state* t, bool ok, u64 stream, u64 begin);
 
-// After the real end call: the capture is forgotten once its stream no longer captures (a refused end may leave it open).
+// After the real end call: the capture is forgotten once its stream no longer captures (a refused end may leave it
+// open).
 void capture_closed(u64 stream);
 
-// Before a stream is destroyed: nobody may read the status of the handle from here on. Returns what was taken out, to be put back
-// if the driver refuses.
+// Before a stream is destroyed: nobody may read the status of the handle from here on. Returns what was taken out, to
+// be put back if the driver refuses.
 open_capture take_stream_out(u64 stream);
 void put_stream_back(const open_capture& c);
 

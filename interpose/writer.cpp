@@ -12,8 +12,8 @@ using trace::lost_why;
 // The first mapping fits, header included, into a file of 64 KiB; later ones grow so that mapping stays rare.
 constexpr u32 first_segment_chunks = 3;
 constexpr u32 largest_segment_chunks = 64;
-// Up to this size (130,000 events) a trace is kept whole, so that it can be judged again later. Above it consumed chunks are used anew:
-// a fresh page of a mapped file costs several times what its 64 records do.
+// Up to this size (130,000 events) a trace is kept whole, so that it can be judged again later. Above it consumed
+// chunks are used anew: a fresh page of a mapped file costs several times what its 64 records do.
 constexpr u64 keep_whole_bytes = u64{8} << 20;
 
 void append(char*& at, const char* end, const char* text) {
@@ -47,8 +47,8 @@ void make_path() {
   append(at, end, trace::file_suffix);
 }
 
-// Gives the file `bytes` real bytes on disk from `offset` on. A hole would be a SIGBUS in the program on a full disk; growing
-// beyond RLIMIT_FSIZE would be a SIGXFSZ, so that limit is asked first.
+// Gives the file `bytes` real bytes on disk from `offset` on. A hole would be a SIGBUS in the program on a full disk;
+// growing beyond RLIMIT_FSIZE would be a SIGXFSZ, so that limit is asked first.
 lost_why extend(int fd, u64 offset, u64 bytes) {
   rlimit limit{};
   if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && offset + bytes > limit.rlim_cur) {
@@ -78,7 +78,8 @@ void* map_part(int fd, u64 offset, u64 bytes) {
   return p == -1 ? nullptr : reinterpret_cast<void*>(p);
 }
 
-// Maps the next chunks. Called under file_lock. No descriptor stays open: programs that close all of them would close ours.
+// Maps the next chunks. Called under file_lock. No descriptor stays open: programs that close all of them would close
+// ours.
 lost_why grow() {
   process_state& p = *process;
   u32 want = p.segment_next == 0 ? first_segment_chunks : p.segment_next;
@@ -98,7 +99,8 @@ lost_why grow() {
     if (at != nullptr) {
       p.segment = static_cast<u8*>(at);
       p.segment_left = want;
-      p.segment_next = p.segment_next == 0 ? 16 : (want * 4 > largest_segment_chunks ? largest_segment_chunks : want * 4);
+      p.segment_next =
+          p.segment_next == 0 ? 16 : (want * 4 > largest_segment_chunks ? largest_segment_chunks : want * 4);
       p.file_bytes += bytes;
       return lost_why::none;
     }
@@ -109,7 +111,8 @@ lost_why grow() {
   return why;
 }
 
-// A chunk that the reader has done with; null if there is none near the cursor. Readers consume in about the order of allocation.
+// A chunk that the reader has done with; null if there is none near the cursor. Readers consume in about the order of
+// allocation.
 chunk_header* recycled_chunk() { // under file_lock
   process_state& p = *process;
   if (options.keep_trace || p.file_bytes < keep_whole_bytes || p.chunk_count == 0) {
@@ -262,7 +265,8 @@ bool take_chunk(thread_state* t) {
     c->purpose = trace::chunk_purpose::definitions;
     return true;
   }
-  auto* r = reinterpret_cast<trace::thread_record*>(reinterpret_cast<u8*>(c) + std::size_t{t->used} * trace::slot_bytes);
+  auto* r =
+      reinterpret_cast<trace::thread_record*>(reinterpret_cast<u8*>(c) + std::size_t{t->used} * trace::slot_bytes);
   fill_thread_record(*r, t);
   commit(t, 1);
   return true;

@@ -78,28 +78,29 @@ struct tile_config {
   static constexpr size_t S_BYTES = size_t{K_SLICES} * HALF_ROWS * S_PITCH * 4; // of one half
   static constexpr size_t Q_STAGES_BYTES = size_t{K_SLICES} * Q_STAGE_BYTES;
   static constexpr size_t SCRATCH_BYTES = S_BYTES > Q_STAGES_BYTES ? S_BYTES : Q_STAGES_BYTES; // of one half
-  static constexpr size_t S_EXTRA_BYTES = EXTRA ? size_t{K_SLICES} * 8 * S_PITCH * 4 : 0;      // two of them
-  static constexpr size_t P_BYTES = size_t{ROWS} * P_PITCH * 2;                                // two of them
+  static constexpr size_t S_EXTRA_BYTES = EXTRA ? size_t{K_SLICES} * 8 * S_PITCH * 4 : 0;
+  static constexpr size_t P_BYTES = size_t{ROWS} * P_PITCH * 2; // two of them
   static constexpr size_t QX_BYTES = EXTRA ? size_t{8} * ROW_PITCH : 0;
 
   static constexpr size_t SCRATCH_OFFSET = STAGES * STAGE_BYTES;
   static constexpr size_t S_EXTRA_OFFSET = SCRATCH_OFFSET + 2 * SCRATCH_BYTES;
-  static constexpr size_t P_OFFSET = S_EXTRA_OFFSET + 2 * S_EXTRA_BYTES;
+  static constexpr size_t P_OFFSET = S_EXTRA_OFFSET + S_EXTRA_BYTES;
   static constexpr size_t QX_OFFSET = P_OFFSET + 2 * P_BYTES;
   static constexpr size_t FACTOR_OFFSET = QX_OFFSET + QX_BYTES;
   static constexpr size_t MASK_OFFSET = FACTOR_OFFSET + size_t{2} * ROWS * 4;
   static constexpr size_t STATE_OFFSET = MASK_OFFSET + size_t{ROWS} * 8;
   static constexpr size_t RING_OFFSET = STATE_OFFSET + size_t{THREADS + (EXTRA ? THREADS / 2 : 0)} * 8;
   static constexpr size_t BARRIER_OFFSET = RING_OFFSET + (PRODUCERS ? 0 : size_t{2} * TOK * 4);
-  static constexpr size_t TABLE_OFFSET = BARRIER_OFFSET + size_t{2} * STAGES * 8;
+  static constexpr size_t FLAG_OFFSET = BARRIER_OFFSET + size_t{2} * STAGES * 8 + 2 * 8; // two per stage, two for P
+  static constexpr size_t TABLE_OFFSET = FLAG_OFFSET + size_t{2} * WARPS;
   static constexpr size_t SMEM_BYTES = TABLE_OFFSET + size_t{5} * (MAX_BATCH + 1) * 4;
 
   static_assert(NT == 2 || NT == 4 || NT == 8 || NT == 9, "row granules");
   static_assert(TOK == 32 || (TOK == 16 && !EXTRA), "tokens per tile");
-  static_assert(STAGES >= 4, "three tiles are in use at once, one more must be in flight");
+  static_assert(STAGES >= 4, "up to three tiles are in use at once, one more must be in flight");
   static_assert(SMEM_BYTES <= SMEM_SM90, "does not fit on sm_90");
   static_assert(S_EXTRA_OFFSET % 16 == 0 && P_OFFSET % 16 == 0 && QX_OFFSET % 16 == 0 && FACTOR_OFFSET % 16 == 0);
-  static_assert(MASK_OFFSET % 8 == 0 && RING_OFFSET % 16 == 0 && BARRIER_OFFSET % 8 == 0);
+  static_assert(MASK_OFFSET % 8 == 0 && RING_OFFSET % 16 == 0 && BARRIER_OFFSET % 8 == 0 && FLAG_OFFSET % 8 == 0);
 };
 
 // Two families from one source: the wide one where a block may have 227 KB, the narrow one where it may have 99 KB.

@@ -2,17 +2,18 @@
 // by its first 512 columns, as values. The products run transposed: tokens and value columns on the m side, query rows
 // on the n side, whose granule is 8 (72 rows cost nine granules, not two 64-row tiles).
 //
-// The eight math warps are two halves that take turns. In its turn a half scores its rows of one tile and adds the
-// values of an earlier one (tensor cores); out of turn it does the softmax of what it scored and, without producer
-// warps, fetches. One barrier per phase, two phases per tile:
+// The eight math warps are two halves of four, one warp of each half per scheduler. A half scores its own rows of tile
+// k (tensor cores), turns them into probabilities, and adds the values of tile k - 1, for which it needs the
+// probabilities of both halves. Half 0 does the softmax first, half 1 the values. Only a half synchronises with itself
+// at every tile; between the halves, and with whoever fetches, there are mbarriers with a tile of slack, so that one
+// half's waiting and softmax fall on the other's tensor work:
 //
-//   phase      2k                          2k + 1
-//   half 0     scores k, values k - 2      softmax k, fetch
-//   half 1     softmax k - 1, fetch        scores k, values k - 1
+//   full[stage]    the bytes of a tile have come                 -> scores
+//   ready[parity]  all probabilities of a tile are written       -> values
+//   empty[stage]   all warps have added the values of a tile     -> its stage is fetched anew, its probabilities
+//   rewritten
 //
-// Each scheduler holds one warp of each half, so the tensor cores are always in somebody's turn. At the two ends, where
-// nobody else needs them, both halves move together: scores 0 in phase 0, softmax 0 in phase 1, and the last values in
-// the last phase. The pipeline of a block drains where its run crosses into another request; fetching does not.
+// The pipeline of a block drains where its run crosses into another request; fetching does not.
 #pragma once
 
 #include "layout.h"
@@ -45,9 +46,13 @@ __device__ __forceinline__ work_range find_work(const kernel_args& args, const r
   return {partition_begin(unit, tiles, effective), partition_begin(unit + 1, tiles, effective)};
 }
 
-// Scores of a tile for the rows of this half, over this warp's slice of the dimensions. Of the ninth granule each half
-// takes half of the tokens. Fragments are loaded two steps ahead of their use: one warp of a scheduler has its turn
-// alone, and nobody else would cover the latency.
+inline constexpr int MATH_BARRIER = 1; // named barriers: of the math warps, and of each half
+inline constexpr int HALF_BARRIER = 2;
+
+// Scores of a tile for the rows of this half, over this warp's slice of the dimensions. The ninth granule belongs to
+// the second half. Fragments are loaded two steps ahead of their use: the one other warp of the scheduler
+// cannot cover their latency.
+// Before the first store the half waits until all of it has read the scores of the tile before.
 // scores: fp32 [HALF_ROWS, S_PITCH] of this slice and half; extra_scores: fp32 [8, S_PITCH] of this slice.
 template <class C>
 __device__ __forceinline__ void score_tile(const query_fragments<C>& query, uint32_t stage, uint32_t extra_query,
@@ -77,13 +82,14 @@ __device__ __forceinline__ void score_tile(const query_fragments<C>& query, uint
     if (later < STEPS)
       ptx::ldmatrix_x4(a[later % (AHEAD + 1)], keys + later / K_STEPS * 16 * ROW_PITCH + later % K_STEPS * 32);
     uint32_t b0 = 0, b1 = 0;
-    const bool with_extra = C::EXTRA && m == half;
+    const bool with_extra = C::EXTRA && half == 1;
     if (with_extra) ptx::ldmatrix_x2(b0, b1, extra + step * 32);
 #pragma unroll
     for (int n = 0; n < C::QK_N; ++n)
       ptx::mma(acc[step % CHAINS][n], a[i % (AHEAD + 1)], query[n][step][0], query[n][step][1]);
     if (with_extra) ptx::mma(acc_extra, a[i % (AHEAD + 1)], b0, b1);
     if (step + 1 < K_STEPS) continue;
+    if (m == 0) ptx::sync_threads(HALF_BARRIER + half, THREADS / 2);
 #pragma unroll
     for (int n = 0; n < C::QK_N; ++n) {
 #pragma unroll
@@ -97,6 +103,8 @@ __device__ __forceinline__ void score_tile(const query_fragments<C>& query, uint
         for (int e = 0; e < 4; ++e) acc[chain][n][e] = 0;
     }
     if (with_extra) store(extra_scores + m * 16 + at, acc_extra);
+#pragma unroll
+    for (int e = 0; e < 4; ++e) acc_extra[e] = 0;
   }
 }
 
@@ -180,8 +188,10 @@ struct block_memory {
   __device__ __forceinline__ float* scores(int half) const {
     return reinterpret_cast<float*>(base + C::SCRATCH_OFFSET + half * C::SCRATCH_BYTES);
   }
-  __device__ __forceinline__ float* extra_scores(int tile) const {
-    return reinterpret_cast<float*>(base + C::S_EXTRA_OFFSET + (tile & 1) * C::S_EXTRA_BYTES);
+  __device__ __forceinline__ float* extra_scores() const { return reinterpret_cast<float*>(base + C::S_EXTRA_OFFSET); }
+  // One byte per warp: did a reference maximum of its rows move with this tile.
+  __device__ __forceinline__ uint8_t* flags(int tile) const {
+    return reinterpret_cast<uint8_t*>(base + C::FLAG_OFFSET) + (tile & 1) * WARPS;
   }
   __device__ __forceinline__ bf16_bits* p(int tile) const {
     return reinterpret_cast<bf16_bits*>(base + C::P_OFFSET + (tile & 1) * C::P_BYTES);
@@ -192,8 +202,6 @@ struct block_memory {
   __device__ __forceinline__ uint64_t* row_mask() const { return reinterpret_cast<uint64_t*>(base + C::MASK_OFFSET); }
   __device__ __forceinline__ row_state* states() const { return reinterpret_cast<row_state*>(base + C::STATE_OFFSET); }
 };
-
-inline constexpr int MATH_BARRIER = 1; // the named barrier of the math warps
 
 // What a math warp is and works on.
 template <class C, bool BF16>
@@ -219,56 +227,57 @@ struct math_warp {
     load_row_masks<C>(memory.row_mask(), mask, at.prefix, draft, group * C::ROWS, args, warp, lane);
   }
 
-  // Scores of tile k of the run.
-  __device__ __forceinline__ void score(const query_fragments<C>& query, int k) {
+  // All tile numbers below are the block's.
+  __device__ __forceinline__ void score(const query_fragments<C>& query) {
     ptx::barrier_wait(loader.full(stage), parity);
     score_tile<C>(query, loader.stage_address(stage), loader.smem + int(C::QX_OFFSET),
                   memory.scores(half) + slice * C::HALF_ROWS * C::S_PITCH,
-                  memory.extra_scores(k) + slice * 8 * C::S_PITCH, slice, half, lane);
+                  memory.extra_scores() + slice * 8 * C::S_PITCH, slice, half, lane);
+    ptx::sync_threads(HALF_BARRIER + half, THREADS / 2);
     if (++stage == C::STAGES) {
       stage = 0;
       parity ^= 1;
     }
   }
 
-  __device__ __forceinline__ void add(accumulators<C>& acc, int v, bool rescaled) {
-    if (rescaled) rescale<C>(acc, memory.factors(v), lane);
-    add_values<C>(acc, loader.stage_address(value_stage), loader.smem + int(C::P_OFFSET) + (v & 1) * int(C::P_BYTES),
+  // token: first of the tile in its request. fresh: first tile of the run.
+  __device__ __forceinline__ void softmax(int tile, int token, const tile_cursor& at, bool fresh, bool reused) {
+    if (reused) loader.wait_empty(tile - 2);
+    const softmax_buffers<C> buffers{memory.scores(half),  memory.extra_scores(), memory.p(tile),
+                                     memory.factors(tile), memory.states(),       memory.row_mask()};
+    const bool grew = update_rows<C>(buffers, {token, at.prefix, at.total}, fresh, args, thread);
+    const bool any = __any_sync(0xffffffffu, grew);
+    if (lane == 0) memory.flags(tile)[warp] = any;
+    __syncwarp();
+    if (lane == 0) ptx::barrier_arrive(loader.ready(tile));
+  }
+
+  __device__ __forceinline__ void add(accumulators<C>& acc, int tile) {
+    ptx::barrier_wait(loader.ready(tile), tile >> 1 & 1);
+    if (*reinterpret_cast<const uint64_t*>(memory.flags(tile)) != 0) rescale<C>(acc, memory.factors(tile), lane);
+    add_values<C>(acc, loader.stage_address(value_stage), loader.smem + int(C::P_OFFSET) + (tile & 1) * int(C::P_BYTES),
                   warp, lane);
-    if constexpr (C::PRODUCERS > 0) {
-      __syncwarp();
-      if (lane == 0) ptx::barrier_arrive(loader.empty(value_stage));
-    }
+    __syncwarp();
+    if (lane == 0) ptx::barrier_arrive(loader.empty(value_stage));
     if (++value_stage == C::STAGES) value_stage = 0;
   }
 
   // A run of tiles of one request: n of them, the first one number `from` of the block.
   __device__ __forceinline__ void run(const tile_cursor& at, int from, int n) {
     query_fragments<C> query;
+    ptx::sync_threads(MATH_BARRIER, THREADS); // nobody reads scores, masks or queries of the run before
     load_request(query, at);
     ptx::sync_threads(MATH_BARRIER, THREADS);
     accumulators<C> acc = {};
-    int grew = 0; // last three barriers: did a reference maximum move
-    const int last_phase = 2 * n + 1;
-    for (int phase = 0; phase <= last_phase; ++phase) {
-      bool moved = false;
-      if (phase == 0 || phase == last_phase || ((phase & 1) == half && phase != 1)) {
-        const int k = (phase + 1 - half) / 2;
-        if (k < n) score(query, k);
-        const int v = k - 2 + half;
-        if (v >= 0) add(acc, v, grew != 0);
-      } else {
-        // Both halves are done with the tiles before (phase - 3) / 2.
-        if constexpr (!C::PRODUCERS) loader.refill(from + (phase - 3) / 2);
-        const int k = (phase - half) / 2;
-        if (k < n && !(half == 1 && phase == 2)) {
-          const softmax_buffers<C> buffers{memory.scores(half), memory.extra_scores(k), memory.p(k),
-                                           memory.factors(k),   memory.states(),        memory.row_mask()};
-          const int token = (loader.first + from + k - at.begin) * C::TOK;
-          moved = update_rows<C>(buffers, {token, at.prefix, at.total}, k == 0, args, thread);
-        }
-      }
-      grew = (grew << 1 | ptx::sync_threads_or(MATH_BARRIER, THREADS, moved)) & 7;
+    int token = (loader.first + from - at.begin) * C::TOK;
+    for (int k = 0; k <= n; ++k) {
+      const bool scoring = k < n;
+      if (scoring) score(query);
+      if (scoring && half == 0) softmax(from + k, token, at, k == 0, k >= 2);
+      if (k > 0) add(acc, from + k - 1);
+      if (scoring && half == 1) softmax(from + k, token, at, k == 0, k >= 2);
+      token += C::TOK;
+      if constexpr (!C::PRODUCERS) loader.refill(from + k - 1); // a tile behind the others at the latest
     }
     const int slot = args.splits > 0 ? unit : partial_slot(unit, at.request);
     const int64_t place = int64_t{slot} * args.groups + group;

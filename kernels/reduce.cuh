@@ -24,11 +24,22 @@ __device__ __forceinline__ void merge_weights(float* weights, float* sums, float
   const float2* ml = reinterpret_cast<const float2*>(args.partial_ml) +
                      (int64_t{first_slot} * args.groups + group) * group_rows + granule * 8 + row;
   float top = NO_MAXIMUM;
-  for (int s = thread / 8; s < count; s += REDUCE_THREADS / 8) {
-    const float2 v = ml[int64_t{s} * args.groups * group_rows];
-    sums[s * 8 + row] = v.y;
-    weights[s * 8 + row] = v.y > 0 ? v.x : -INFINITY;
-    if (v.y > 0) top = fmaxf(top, v.x);
+  constexpr int AT_ONCE = 5; // loads in flight: all of a long context's, one latency instead of one per 32 partials
+  for (int base = thread / 8; base < count; base += AT_ONCE * REDUCE_THREADS / 8) {
+    float2 v[AT_ONCE];
+#pragma unroll
+    for (int i = 0; i < AT_ONCE; ++i) {
+      const int s = base + i * REDUCE_THREADS / 8;
+      v[i] = s < count ? ml[int64_t{s} * args.groups * group_rows] : make_float2(0, 0);
+    }
+#pragma unroll
+    for (int i = 0; i < AT_ONCE; ++i) {
+      const int s = base + i * REDUCE_THREADS / 8;
+      if (s >= count) break;
+      sums[s * 8 + row] = v[i].y;
+      weights[s * 8 + row] = v[i].y > 0 ? v[i].x : -INFINITY;
+      if (v[i].y > 0) top = fmaxf(top, v[i].x);
+    }
   }
   top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 8));
   top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 16));

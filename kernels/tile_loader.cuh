@@ -16,7 +16,8 @@ struct tile_cursor {
   int begin = 0; // first tile of the request
   int end = 0;   // first tile behind it
   int prefix = 0;
-  int total = 0; // prefix + draft tokens
+  int total = 0;    // prefix + draft tokens
+  int kv_start = 0; // first entry in kv_indices
 
   // True if `tile` lies in another request than the last one asked for.
   __device__ __forceinline__ bool move_to(int tile, const request_table& table) {
@@ -28,6 +29,7 @@ struct tile_cursor {
     end = uniform(table.tile_begin[request + 1]);
     prefix = uniform(table.prefix[request]);
     total = prefix + uniform(table.draft[request]);
+    kv_start = uniform(table.kv_start[request]);
     return true;
   }
 };
@@ -48,8 +50,13 @@ struct tile_loader {
   __device__ __forceinline__ uint32_t stage_address(int stage) const { return smem + stage * int(C::STAGE_BYTES); }
   // Completed by the bytes of a tile.
   __device__ __forceinline__ uint32_t full(int stage) const { return smem + int(C::BARRIER_OFFSET) + stage * 8; }
-  // Completed when every math warp is done with a tile; used with producers only.
+  // Completed when every math warp has added the values of a tile: its stage and its probabilities are free.
   __device__ __forceinline__ uint32_t empty(int stage) const { return full(C::STAGES + stage); }
+  // Completed when all probabilities of a tile are written. Two, for even and odd tiles of the block.
+  __device__ __forceinline__ uint32_t ready(int tile) const { return full(2 * C::STAGES + (tile & 1)); }
+  __device__ __forceinline__ void wait_empty(int tile) const {
+    ptx::barrier_wait(empty(tile % C::STAGES), tile / C::STAGES & 1);
+  }
 
   // Followed by a block barrier.
   __device__ __forceinline__ void init(int thread) const {
@@ -57,6 +64,7 @@ struct tile_loader {
       ptx::barrier_init(full(thread), C::FETCHERS);
       ptx::barrier_init(empty(thread), WARPS);
     }
+    if (thread < 2) ptx::barrier_init(ready(thread), WARPS);
     ptx::barrier_init_fence();
   }
 
@@ -64,9 +72,11 @@ struct tile_loader {
   // the last one: their probability is 0 and, unlike whatever lies behind, that row is known to be finite.
   __device__ __forceinline__ const int64_t* slot_pointer(int tile) {
     cursor.move_to(tile, table);
-    const int j = min((tile - cursor.begin) * C::TOK + warp * ROWS + lane % ROWS, cursor.total - 1);
-    return j < cursor.prefix ? args.kv_indices + table.kv_start[cursor.request] + j
-                             : args.out_cache_loc + table.qo_start[cursor.request] + (j - cursor.prefix);
+    const int begin = (tile - cursor.begin) * C::TOK;
+    const int64_t* prefix = args.kv_indices + cursor.kv_start;
+    if (begin + C::TOK <= cursor.prefix) return prefix + (begin + warp * ROWS + lane % ROWS);
+    const int j = min(begin + warp * ROWS + lane % ROWS, cursor.total - 1);
+    return j < cursor.prefix ? prefix + j : args.out_cache_loc + table.qo_start[cursor.request] + (j - cursor.prefix);
   }
 
   // slots: pool rows of the warp's tokens, the same in all lanes.
@@ -124,7 +134,7 @@ struct tile_loader {
       if (s < tiles) issue_from_lanes(s, slots[s]);
     if (C::STAGES < tiles) prefetch_slots(first + C::STAGES);
   }
-  // Fetches the next tile, if tile `next - STAGES` is among the first `done` and therefore used up.
+  // Fetches the next tile, if tile `next - STAGES` is one of those before `done`, once all warps are done with it.
   __device__ __forceinline__ void refill(int done) {
     if (next >= tiles || next - C::STAGES >= done) return;
     ptx::copy_wait_all();
@@ -132,6 +142,7 @@ struct tile_loader {
     static_assert(ROWS == 4, "without producers a warp fetches four rows");
     const int4 v = ptx::load_shared_4(ring_address(first + next));
     const int slots[4] = {v.x, v.y, v.z, v.w};
+    wait_empty(next - C::STAGES);
     issue(next % C::STAGES, slots);
     if (++next < tiles) prefetch_slots(first + next);
   }

@@ -1,10 +1,12 @@
-// The records of a trace. Compiled by both sides: the shim writes them into mapped memory, the analyzer reads them from a
-// file that may have been cut off at any byte.
+// The records of a trace. Compiled by both sides: the shim writes them into mapped memory, the analyzer reads them from
+// a file that may have been cut off at any byte.
 //
 // Rules for changing this file
 //   * Never move, resize or reuse a field; append a new record kind instead and raise format_minor (format.h).
-//   * Every record is a whole number of 64-byte slots and begins with `kind` and `slots`; a reader skips kinds it does not know.
-//   * A record that belongs to an event (its graph nodes, texts, capture statuses, a new stack) is written before the event, by
+//   * Every record is a whole number of 64-byte slots and begins with `kind` and `slots`; a reader skips kinds it does
+//   not know.
+//   * A record that belongs to an event (its graph nodes, texts, capture statuses, a new stack) is written before the
+//   event, by
 //     the same thread. So whoever sees an event has seen all of it.
 //   * All integers are little-endian. Times are ticks of the clock described in format.h.
 #pragma once
@@ -21,11 +23,11 @@ inline constexpr std::size_t slot_bytes = 64;
   RECORD(none, 0, "unused slot")                                                                                       \
   RECORD(event, 1, "one driver call")                                                                                  \
   RECORD(thread, 2, "the records that follow in this chunk belong to this thread")                                     \
-  RECORD(call_name, 3, "the ABI name behind a call id of this file; written before its first use")                    \
+  RECORD(call_name, 3, "the ABI name behind a call id of this file; written before its first use")                     \
   RECORD(stack, 4, "return addresses of one call stack, innermost first")                                              \
   RECORD(module, 5, "an ELF object mapped into the process")                                                           \
   RECORD(text, 6, "a string with a role and a key")                                                                    \
-  RECORD(node, 7, "one node of a graph, as it stood when its exec was instantiated or updated")                       \
+  RECORD(node, 7, "one node of a graph, as it stood when its exec was instantiated or updated")                        \
   RECORD(function, 8, "name and parameter layout of a kernel")                                                         \
   RECORD(capture_status, 9, "status of an open capture, read right after a refused call")                              \
   RECORD(lost, 10, "records that could not be written, with the span of time they fall into")                          \
@@ -40,22 +42,22 @@ enum class record_kind : std::uint8_t {
 
 // Bits of event::flags.
 enum event_flag : std::uint8_t {
-  event_in_window = 1,    // at least one capture of the process was open when the call was entered
-  event_eager_first = 2,  // recorded although eager: the first launch of this function in this process
-  event_truncated = 4,    // a record that belongs to this event is cut (node parameters, too many nodes)
-  event_unfinished = 8,   // made by the reader: the call had not returned when the trace ended
+  event_in_window = 1,   // at least one capture of the process was open when the call was entered
+  event_eager_first = 2, // recorded although eager: the first launch of this function in this process
+  event_truncated = 4,   // a record that belongs to this event is cut (node parameters, too many nodes)
+  event_unfinished = 8,  // made by the reader: the call had not returned when the trace ended
 };
 
 // Capture status of a stream, as CUstreamCaptureStatus.
 enum class capture_status : std::uint8_t { none = 0, active = 1, invalidated = 2, unknown = 255 };
 
 struct event {
-  record_kind kind;    // record_kind::event
-  std::uint8_t slots;  // 1
-  std::uint16_t call;  // id of this file; its name is in a call_name record
-  std::int32_t result; // CUresult
-  std::uint64_t begin; // ticks at entry
-  std::uint64_t end;   // ticks at return
+  record_kind kind;     // record_kind::event
+  std::uint8_t slots;   // 1
+  std::uint16_t call;   // id of this file; its name is in a call_name record
+  std::int32_t result;  // CUresult
+  std::uint64_t begin;  // ticks at entry
+  std::uint64_t end;    // ticks at return
   std::uint64_t stream; // CUstream as passed: 0, 1 (legacy), 2 (per thread) are the special handles
   std::uint64_t arg[3]; // operands a, b, c of classes.def
   std::uint32_t stack;  // id of a stack record; 0 = none taken
@@ -70,12 +72,12 @@ struct thread_record {
   record_kind kind;
   std::uint8_t slots; // 1
   std::uint16_t reserved0;
-  std::uint32_t index;  // unique in the process, from 1; never reused
-  std::uint32_t tid;    // of the kernel; may be reused
+  std::uint32_t index; // unique in the process, from 1; never reused
+  std::uint32_t tid;   // of the kernel; may be reused
   std::uint32_t reserved1;
-  std::uint64_t started; // ticks at the thread's first record
+  std::uint64_t started;               // ticks at the thread's first record
   std::uint64_t stack_low, stack_high; // bounds of its stack, 0 if unknown
-  char name[16];         // as in /proc/self/comm, NUL-terminated
+  char name[16];                       // as in /proc/self/comm, NUL-terminated
   std::uint64_t reserved2;
 };
 static_assert(sizeof(thread_record) == slot_bytes);
@@ -83,7 +85,8 @@ static_assert(sizeof(thread_record) == slot_bytes);
 // Head of call_name, stack, module, text, function and params records; the payload follows at once, `bytes` long.
 //   call_name  aux = call id; payload = name
 //   stack      id = stack id; payload = `bytes`/8 return addresses (uint64)
-//   module     key = load bias (run-time address = bias + ELF virtual address), value = first mapped address, value2 = end;
+//   module     key = load bias (run-time address = bias + ELF virtual address), value = first mapped address, value2 =
+//   end;
 //              aux = length of the build id; payload = build id, then path
 //   text       aux = text_role; key = handle or number it belongs to; payload = text
 //   function   key = CUfunction or CUkernel, aux = number of parameters, id = total parameter bytes;
@@ -128,14 +131,28 @@ enum class text_role : std::uint16_t {
 
 // Type of a graph node, as CUgraphNodeType.
 enum class node_type : std::uint16_t {
-  kernel = 0, memcpy = 1, memset = 2, host = 3, graph = 4, empty = 5, wait_event = 6, event_record = 7,
-  ext_semas_signal = 8, ext_semas_wait = 9, mem_alloc = 10, mem_free = 11, batch_mem_op = 12, conditional = 13,
+  kernel = 0,
+  memcpy = 1,
+  memset = 2,
+  host = 3,
+  graph = 4,
+  empty = 5,
+  wait_event = 6,
+  event_record = 7,
+  ext_semas_signal = 8,
+  ext_semas_wait = 9,
+  mem_alloc = 10,
+  mem_free = 11,
+  batch_mem_op = 12,
+  conditional = 13,
 };
 
-// One node of the exec or graph named by the event that follows. Before an exec_edit event it holds the new parameters of the node that
-// the event names (`node` is its handle; index and parent say nothing); an edit without one changed something that has no address. Children of a child-graph node come after it and carry its
-// index + 1 in `parent`. value[] by type:
-//   kernel      function, grid (x | y<<32 | z<<48), block (x | y<<16 | z<<32 | shared KiB<<48); payload = packed parameters,
+// One node of the exec or graph named by the event that follows. Before an exec_edit event it holds the new parameters
+// of the node that the event names (`node` is its handle; index and parent say nothing); an edit without one changed
+// something that has no address. Children of a child-graph node come after it and carry its index + 1 in `parent`.
+// value[] by type:
+//   kernel      function, grid (x | y<<32 | z<<48), block (x | y<<16 | z<<32 | shared KiB<<48); payload = packed
+//   parameters,
 //               by the layout of the function record
 //   memcpy      destination address, source address, bytes; host operands have bit 0 (destination) / bit 1 (source) of
 //               value[3] set, array operands bits 2 and 3

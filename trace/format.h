@@ -3,9 +3,10 @@
 //   offset 0                   file_header, header_bytes long
 //   header_bytes + n * chunk_bytes   chunk n: chunk_header (one slot), then records
 //
-// A file is valid as far as it goes. A chunk counts if its magic is right; its first `used` slots are committed (release store
-// by the writing thread after each record), the rest is undefined. Chunks of one thread are ordered by `sequence`.
-// A trace is a folder of such files, named process-<pid>-<start>.cstrace; other files in it belong to the command line.
+// A file is valid as far as it goes. A chunk counts if its magic is right; its first `used` slots are committed
+// (release store by the writing thread after each record), the rest is undefined. Chunks of one thread are ordered by
+// `sequence`. A trace is a folder of such files, named process-<pid>-<start>.cstrace; other files in it belong to the
+// command line.
 //
 // Clock: ticks are TSC values on x86-64 and CNTVCT on arm64. ns = clock_ns + (ticks - clock_ticks) * ns_per_tick, where
 // ns_per_tick comes from the newest pair (clock2_*) if it is set; clock_ns counts as CLOCK_MONOTONIC.
@@ -50,27 +51,36 @@ struct file_header {
   std::atomic<std::uint32_t> driver_version; // as cuDriverGetVersion: 13000
   std::atomic<trace_level> level;
   std::atomic<process_state> state;
-  std::atomic<std::uint64_t> chunks;       // allocated so far
-  std::atomic<std::uint64_t> lost;         // records not written, all threads
+  std::atomic<std::uint64_t> chunks;                // allocated so far
+  std::atomic<std::uint64_t> lost;                  // records not written, all threads
   std::atomic<std::uint64_t> lost_first, lost_last; // ticks
-  std::atomic<std::uint32_t> lost_reason;  // lost_why
-  std::atomic<std::uint32_t> threads;      // thread indices given out
+  std::atomic<std::uint32_t> lost_reason;           // lost_why
+  std::atomic<std::uint32_t> threads;               // thread indices given out
   std::atomic<cupti_state> cupti;
   std::atomic<std::uint32_t> open_captures; // at this moment
-  std::atomic<std::uint64_t> recycled;     // chunks used anew: what they held is no longer in the file
-  char driver_string[64];  // full driver version, such as "580.159.04"; empty if unknown
-  char device[64];         // name of device 0
+  std::atomic<std::uint64_t> recycled;      // chunks used anew: what they held is no longer in the file
+  char driver_string[64];                   // full driver version, such as "580.159.04"; empty if unknown
+  char device[64];                          // name of device 0
   std::uint64_t reserved[15];
 };
 static_assert(sizeof(file_header) <= header_bytes);
 
-enum class lost_why : std::uint32_t { none = 0, disk_full = 1, file_size_limit = 2, max_trace = 3, no_memory = 4, io = 5 };
+enum class lost_why : std::uint32_t {
+  none = 0,
+  disk_full = 1,
+  file_size_limit = 2,
+  max_trace = 3,
+  no_memory = 4,
+  io = 5
+};
 
-// A sealed chunk is never written again, unless a reader that follows the process marks it as consumed (it stores chunk_state::consumed
-// into the file): then the shim may use it anew, under a higher `sequence`. So a long run needs no more disk than its reader lags behind.
+// A sealed chunk is never written again, unless a reader that follows the process marks it as consumed (it stores
+// chunk_state::consumed into the file): then the shim may use it anew, under a higher `sequence`. So a long run needs
+// no more disk than its reader lags behind.
 enum class chunk_state : std::uint32_t { open = 0, sealed = 1, consumed = 2 };
 
-// Chunks of definitions (call_name, stack, module records) have no thread and are never used anew: every event may refer to them.
+// Chunks of definitions (call_name, stack, module records) have no thread and are never used anew: every event may
+// refer to them.
 enum class chunk_purpose : std::uint32_t { events = 0, definitions = 1 };
 
 struct chunk_header {
@@ -80,7 +90,7 @@ struct chunk_header {
   // Entry of a call that may block, published before the real call and cleared after it, so that a hang leaves a trace.
   std::atomic<std::uint64_t> pending_begin; // ticks; 0 = none
   std::atomic<std::uint64_t> pending_stream;
-  std::atomic<std::uint64_t> pending_arg; // operand a
+  std::atomic<std::uint64_t> pending_arg;  // operand a
   std::atomic<std::uint32_t> pending_call; // call id of this file
   std::atomic<std::uint32_t> state;        // chunk_state
   chunk_purpose purpose;

@@ -1,7 +1,7 @@
 // What one driver call costs with whatever is preloaded: nanoseconds per call as one JSON line on stdout.
 //   call_cost CASE CALLS THREADS      CASE: filtered | launch | recorded
-// filtered: a call the shim never records; launch: a kernel launch outside any capture; recorded: a query, always recorded.
-// Run it against the fake driver, with and without the shim, interleaved: see tests/bench/README.md.
+// filtered: a call the shim never records; launch: a kernel launch outside any capture; recorded: a query, always
+// recorded. Run it against the fake driver, with and without the shim, interleaved: see tests/bench/README.md.
 #define __CUDA_API_VERSION_INTERNAL 1
 #include <cuda.h>
 
@@ -69,7 +69,8 @@ int main(int argc, char** argv) {
     all.insert(all.end(), samples.begin(), samples.end());
   }
   std::sort(all.begin(), all.end());
-  std::printf("{\"case\": \"%s\", \"threads\": %d, \"calls\": %zu, \"mean_ns\": %.2f, \"p50_ns\": %.2f, \"p99_ns\": %.2f}\n",
-              argv[1], threads, all.size() * batch, total / (static_cast<double>(all.size()) * batch), all[all.size() / 2],
-              all[all.size() * 99 / 100]);
+  std::printf(
+      "{\"case\": \"%s\", \"threads\": %d, \"calls\": %zu, \"mean_ns\": %.2f, \"p50_ns\": %.2f, \"p99_ns\": %.2f}\n",
+      argv[1], threads, all.size() * batch, total / (static_cast<double>(all.size()) * batch), all[all.size() / 2],
+      all[all.size() * 99 / 100]);
 }

@@ -1,5 +1,5 @@
-// A libcuda.so.1 in which every entry point answers CUDA_SUCCESS in two instructions: what is left of a call's time is the shim's.
-// It simulates nothing; for the overhead bench only.
+// A libcuda.so.1 in which every entry point answers CUDA_SUCCESS in two instructions: what is left of a call's time is
+// the shim's. It simulates nothing; for the overhead bench only.
 #if defined(__x86_64__)
 #define FAKE_BODY "  xor %eax, %eax\n  ret\n"
 #elif defined(__aarch64__)

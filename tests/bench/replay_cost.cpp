@@ -1,6 +1,7 @@
 // What launches cost with whatever is preloaded, on whatever driver there is: nanoseconds per launch as one JSON line.
 //   replay_cost SAMPLES LAUNCHES
-// replay: one graph with one tiny kernel, back to back; eager: the same kernel launched by itself. One synchronisation a sample.
+// replay: one graph with one tiny kernel, back to back; eager: the same kernel launched by itself. One synchronisation
+// a sample.
 #include <chrono>
 #include <vector>
 
@@ -34,7 +35,8 @@ void print(const char* name, const std::vector<double>& ns, bool last) {
 int main(int argc, char** argv) {
   const int samples = argc > 1 ? std::atoi(argv[1]) : 10;
   const int launches = argc > 2 ? std::atoi(argv[2]) : 500;
-  cpu_set_t cores; // one core for the whole run: which one a process lands on changes its speed by more than a shim does
+  cpu_set_t
+      cores; // one core for the whole run: which one a process lands on changes its speed by more than a shim does
   sched_getaffinity(0, sizeof(cores), &cores);
   for (int i = CPU_COUNT(&cores) / 2, seen = 0, cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
     if (CPU_ISSET(cpu, &cores) && seen++ == i) {

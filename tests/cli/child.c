@@ -30,7 +30,7 @@ static void count(void) {
   for (int i = 0; i < 3; ++i) signal(numbers[i], on_signal);
   if (write(STDOUT_FILENO, "ready\n", 6) != 6) exit(99);
   while (!came) poll(NULL, 0, 20);
-  for (int i = 0; i < 35; ++i) poll(NULL, 0, 20);
+  for (int i = 0; i < 60; ++i) poll(NULL, 0, 20);
 }
 
 static void ignored(void) {

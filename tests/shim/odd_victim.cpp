@@ -1,5 +1,6 @@
 // Programs that use a driver in unusual ways or moments; output and exit code must not depend on the shim.
-//   odd_victim preinit | at_exit | signal | deepbind PLUGIN | dlmopen PLUGIN | reload PLUGIN | tls PLUGIN | forks | daemon
+//   odd_victim preinit | at_exit | signal | deepbind PLUGIN | dlmopen PLUGIN | reload PLUGIN | tls PLUGIN | forks |
+//   daemon
 #define __CUDA_API_VERSION_INTERNAL 1
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -40,7 +41,7 @@ void on_signal(int) {
 }
 
 int signals() {
-  struct sigaction action{};
+  struct sigaction action {};
   action.sa_handler = on_signal;
   action.sa_flags = SA_RESTART;
   sigaction(SIGPROF, &action, nullptr);

@@ -1,5 +1,5 @@
-// A library that uses the driver. With 1.4 KiB of static TLS: what glibc keeps in reserve for such libraries is about that much, so a
-// shim that took a larger share would make this dlopen fail.
+// A library that uses the driver. With 1.4 KiB of static TLS: what glibc keeps in reserve for such libraries is about
+// that much, so a shim that took a larger share would make this dlopen fail.
 #define __CUDA_API_VERSION_INTERNAL 1
 #include <cuda.h>
 

@@ -1,7 +1,8 @@
 // Makes driver calls as fast as it can on many threads and counts them where a kill cannot reach: in a shared file.
 //   storm PROGRESS_FILE THREADS [end]
-// Thread n queries the "events" (n << 40) + 1, + 2, ...: every recorded call says which it was. `end`: how the program ends by itself
-// after 20,000 calls a thread: exit | _exit | quick_exit | abort | segv | join (threads end, new ones are made, 50 times over).
+// Thread n queries the "events" (n << 40) + 1, + 2, ...: every recorded call says which it was. `end`: how the program
+// ends by itself after 20,000 calls a thread: exit | _exit | quick_exit | abort | segv | join (threads end, new ones
+// are made, 50 times over).
 #define __CUDA_API_VERSION_INTERNAL 1
 #include <cuda.h>
 

@@ -1,4 +1,5 @@
-// Prints everything a program can see of the driver's entry points. Its output must be the same with and without the shim.
+// Prints everything a program can see of the driver's entry points. Its output must be the same with and without the
+// shim.
 //   victim [fork|vfork|exec]
 #define __CUDA_API_VERSION_INTERNAL 1
 #ifndef _GNU_SOURCE
@@ -46,7 +47,8 @@ void describe(const char* what, const void* address) {
   } while (0)
 
 void entry_points(void* driver) {
-  for (const char* name : {"cuInit", "cuMemAlloc_v2", "cuLaunchKernel", "cuGetProcAddress_v2", "cuStreamBeginCapture_v2"}) {
+  for (const char* name :
+       {"cuInit", "cuMemAlloc_v2", "cuLaunchKernel", "cuGetProcAddress_v2", "cuStreamBeginCapture_v2"}) {
     describe(name, dlsym(driver, name));
     std::printf("  default scope: %s\n", dlsym(RTLD_DEFAULT, name) != nullptr ? "found" : "missing");
   }
@@ -90,7 +92,7 @@ void calls() {
   SEE(cuEventCreate(&event, 0));
   SEE(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
   SEE(cuMemsetD8Async(memory, 1, 64, stream));
-  SEE(cuStreamSynchronize(stream)); // refused: 900
+  SEE(cuStreamSynchronize(stream));        // refused: 900
   SEE(cuStreamEndCapture(stream, &graph)); // 901
   SEE(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
   SEE(cuMemsetD8Async(memory, 1, 64, stream));

@@ -357,3 +357,72 @@ TEST_CASE("a name that this build does not know is kept as text") {
   REQUIRE(all.size() == 1);
   CHECK(all[0].symbol == "cuFromTheFuture_v9");
 }
+
+TEST_CASE("a chunk that is used anew and filled between two looks is not lost") {
+  // Between the two looks of a refresh the shim may take a consumed chunk, fill it and seal it. The source below does
+  // that at the second look at the chunk's header.
+  class quick final : public byte_source {
+   public:
+    std::vector<std::byte> bytes;
+    int looks_left = -1; // at the header of chunk 0, until it is used anew
+    std::uint64_t size() override { return bytes.size(); }
+    bool write(std::uint64_t offset, const void* from, std::size_t n) override {
+      std::memcpy(bytes.data() + offset, from, n);
+      return true;
+    }
+    std::size_t read(std::uint64_t offset, void* to, std::size_t n) override {
+      if (offset == trace::header_bytes && n == sizeof(trace::chunk_header) && looks_left >= 0 && looks_left-- == 0)
+        use_anew();
+      if (offset >= bytes.size()) return 0;
+      n = std::min<std::size_t>(n, bytes.size() - offset);
+      std::memcpy(to, bytes.data() + offset, n);
+      return n;
+    }
+    void use_anew() {
+      std::byte* h = bytes.data() + trace::header_bytes;
+      const auto put = [&](std::size_t at, auto v) { std::memcpy(h + at, &v, sizeof(v)); };
+      trace::thread_record r{};
+      r.kind = trace::record_kind::thread;
+      r.slots = 1;
+      r.index = 7;
+      r.started = 1'000'000'000;
+      std::memcpy(h + 64, &r, 64);
+      trace::event e{};
+      e.kind = trace::record_kind::event;
+      e.slots = 1;
+      e.begin = e.end = 1'000'000'100;
+      for (std::uint64_t i = 2; i < trace::slots_per_chunk; ++i) {
+        e.arg[0] = 4709 + i;
+        std::memcpy(h + i * 64, &e, 64);
+      }
+      put(offsetof(trace::chunk_header, sequence), std::uint64_t{99});
+      put(offsetof(trace::chunk_header, state), std::uint32_t{1});
+      put(offsetof(trace::chunk_header, used), std::uint32_t{trace::slots_per_chunk});
+    }
+  };
+  trace_builder b;
+  for (std::uint64_t i = 0; i < 600; ++i) b.call(1, {.symbol = "cuStreamQuery", .arg = {i}});
+  auto owned = std::make_unique<quick>();
+  quick& source = *owned;
+  source.bytes = b.bytes();
+  const std::uint32_t sealed = 1;
+  std::memcpy(source.bytes.data() + trace::header_bytes + offsetof(trace::chunk_header, state), &sealed, 4);
+  auto file = trace_file::open(std::move(owned), "t");
+  REQUIRE(file);
+  merger m;
+  m.add(*file.value());
+  std::size_t n = 0;
+  const auto read = [&] {
+    file.value()->refresh();
+    m.collect();
+    m.drain(merger::no_horizon, [&](const merged_event&) { ++n; });
+    file.value()->release_consumed();
+  };
+  read();
+  REQUIRE(n == 600);
+  source.looks_left = 1; // the first look of the next refresh finds it consumed, the second one full
+  read();
+  read();
+  read();
+  CHECK(n == 600 + trace::slots_per_chunk - 2);
+}
