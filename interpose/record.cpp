@@ -59,7 +59,8 @@ void write_call_name(call_frame& f) {
   head.kind = trace::record_kind::call_name;
   head.aux = static_cast<u16>(f.id);
   write_payload(f.t, head, name.data(), name.size());
-  // Only now: an event of another thread must never be visible before the name of its call. Two threads may both write it.
+  // Only now: an event of another thread must never be visible before the name of its call. Two threads may both write
+  // it.
   done.store(1, std::memory_order_release);
 }
 
