@@ -83,8 +83,8 @@ def examples(run):
 def matrix(run):
     """The probe gets from the real driver the answers of the measured matrix, cell by cell."""
     for which, golden in (("one", "capture_matrix_580.159.csv"), ("two", "capture_matrix_two_gpus_580.159.csv")):
-        command = [PYTHON, str(ROOT / "tests/sim/compare_table.py"), str(run.build / "tests/capture_probe"), which,
-                   str(ROOT / "tests/golden" / golden)]
+        command = [PYTHON, str(ROOT / "tests/sim/compare_table.py"), "4", str(ROOT / "tests/golden" / golden),
+                   str(run.build / "tests/capture_probe"), which]
         code, out, err = plain(command, timeout=max(10, run.left()))
         cells = (out.split() or ["none"])[-1]
         if code == check_examples.SKIP:  # a second GPU, for the second table
