@@ -1,5 +1,6 @@
 #include "analyzer/subject.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 namespace capturesan {
@@ -24,7 +25,11 @@ field_value subject::keep(std::string s) const {
 std::string subject::thread_name(std::uint32_t index) const {
   const auto& threads = view_.process->trace.threads;
   const auto it = threads.find(index);
-  return it == threads.end() || it->second.name.empty() ? fmt::format("thread {}", index) : it->second.name;
+  if (it == threads.end() || it->second.name.empty()) return fmt::format("thread {}", index);
+  // A thread inherits the name of the one that made it: a name that several have says nothing by itself.
+  const auto same = [&](const auto& other) { return other.first != index && other.second.name == it->second.name; };
+  return std::any_of(threads.begin(), threads.end(), same) ? fmt::format("{} (thread {})", it->second.name, index)
+                                                           : it->second.name;
 }
 
 std::string subject::kernel_name() const {

@@ -45,8 +45,9 @@ class examination {
     write_all(STDOUT_FILENO, fmt::format("STOP  {}\n      -> {}\n", printable(text), printable(cure)));
   }
   int end() {
-    const std::string text = obstacles_ == 0 ? "nothing stands in the way"
-                                             : fmt::format("{} obstacle{}", obstacles_, obstacles_ == 1 ? "" : "s");
+    const std::string text = obstacles_ == 0
+                                 ? "nothing stands in the way: a program in which nothing was seen made no driver call"
+                                 : fmt::format("{} obstacle{}", obstacles_, obstacles_ == 1 ? "" : "s");
     write_all(STDOUT_FILENO, fmt::format("capturesan: {}\n", text));
     return obstacles_ ? exit_findings : exit_ok;
   }
