@@ -239,6 +239,7 @@ void auditor::report_process(process_state& p) {
 }
 
 void auditor::note_capture(process_state& p, const capture_state& c) {
+  if (c.id > 0) summary_.captures_begun = std::max(summary_.captures_begun, static_cast<std::uint64_t>(c.id));
   if (c.id <= 0 || static_cast<std::size_t>(c.id) > most_listed) return;
   const auto index = static_cast<std::size_t>(c.id) - 1;
   if (summary_.captures.size() <= index) summary_.captures.resize(index + 1);

@@ -113,7 +113,8 @@ struct driver_summary {
 
 struct audit_summary {
   driver_summary driver;
-  std::vector<capture_summary> captures;
+  std::vector<capture_summary> captures; // the first 10,000
+  std::uint64_t captures_begun = 0;      // all of them
   std::vector<graph_summary> graphs;
   std::vector<rule_status> rules;
   std::uint64_t events = 0, replays = 0, dropped = 0, processes = 0, threads = 0;

@@ -192,6 +192,10 @@ void model::edit_exec(process_state& p, event_view& v, const thread_cursor& reco
       if (n.node == handle) n.enabled = v.event->arg[2] != 0;
     return;
   }
+  if (v.call->api == "cuGraphExecChildGraphNodeSetParams") {
+    x.unknown = true; // other nodes replay from here on, and the trace does not say which
+    return;
+  }
   // A record holds the node's new parameters; without one, something changed that has no address.
   records.each_side_record([&](const side_record& r) {
     if (r.kind != record_kind::node) return;

@@ -128,7 +128,8 @@ std::string last_line(const report_data& data) {
       std::count_if(summary.rules.begin(), summary.rules.end(), [](const rule_status& r) { return !r.evaluated; }));
   line += "; " + counted(summary.rules.size(), "rule");
   if (skipped) line += fmt::format(" ({} not evaluated)", amount(skipped));
-  line += fmt::format("; {}, {}, {}, {} dropped", counted(summary.captures.size(), "capture"),
+  line += fmt::format("; {}, {}, {}, {} dropped",
+                      counted(std::max<std::uint64_t>(summary.captures_begun, summary.captures.size()), "capture"),
                       counted(summary.replays, "replay"), counted(summary.events, "event"), amount(summary.dropped));
   if (const auto missed = data.uncovered.size()) {
     line += fmt::format(", {} process{} not covered", amount(missed), missed == 1 ? "" : "es");

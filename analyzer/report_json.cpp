@@ -1,5 +1,6 @@
 // The report for programs. `schema` rises when a field changes its meaning or goes away; new fields may come at any
 // time.
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "analyzer/report.h"
@@ -101,14 +102,22 @@ json summary_json(const report_data& data) {
   const report_counts counts = count_findings(data);
   json coverage = json::object();
   for (const auto& [name, pair] : summary.coverage) coverage[name] = {{"shim", pair.first}, {"cupti", pair.second}};
-  return {{"errors", counts.errors},         {"warnings", counts.warnings},
-          {"notes", counts.notes},           {"suspected", counts.suspected},
-          {"suppressed", counts.suppressed}, {"captures", summary.captures.size()},
-          {"replays", summary.replays},      {"events", summary.events},
-          {"dropped", summary.dropped},      {"processes", summary.processes},
-          {"threads", summary.threads},      {"complete", verdict_of(data) != verdict::incomplete},
-          {"running", data.running},         {"remarks", summary.notes},
-          {"coverage", std::move(coverage)}, {"last_line", last_line(data)}};
+  return {{"errors", counts.errors},
+          {"warnings", counts.warnings},
+          {"notes", counts.notes},
+          {"suspected", counts.suspected},
+          {"suppressed", counts.suppressed},
+          {"captures", std::max<std::uint64_t>(summary.captures_begun, summary.captures.size())},
+          {"replays", summary.replays},
+          {"events", summary.events},
+          {"dropped", summary.dropped},
+          {"processes", summary.processes},
+          {"threads", summary.threads},
+          {"complete", verdict_of(data) != verdict::incomplete},
+          {"running", data.running},
+          {"remarks", summary.notes},
+          {"coverage", std::move(coverage)},
+          {"last_line", last_line(data)}};
 }
 
 json lists_json(const report_data& data) {

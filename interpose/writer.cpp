@@ -190,8 +190,7 @@ bool open_trace() {
   }
   raw(SYS_close, fd);
   if (at == nullptr) {
-    raw(SYS_unlinkat, AT_FDCWD, word(p.path), 0);
-    return false;
+    return false; // the empty file stays: it tells the reader that a process could not be watched
   }
   auto* h = static_cast<trace::file_header*>(at);
   h->major = trace::format_major;

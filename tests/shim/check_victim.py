@@ -95,7 +95,7 @@ def main():
     check.compare("fork, children not followed", "fork", {"CAPTURESAN_CHILDREN": "none"}, 1)
     check.compare("file size limit of 64 KiB", "", {}, 1, limit=64 * 1024)
     check.compare("file size limit of 8 KiB", "", {}, None, limit=8 * 1024)
-    check.compare("file size limit of 0", "", {}, 0, limit=0)
+    check.compare("file size limit of 0", "", {}, None, limit=0)
     check.compare("folder that cannot be made", "", {"CAPTURESAN_OUTPUT": "/proc/none/trace"}, 0, folder="/proc/none/trace")
     check.compare("path too long", "", {"CAPTURESAN_OUTPUT": "/tmp/" + "x" * 900}, 0, folder="/nowhere")
     check.compare("largest trace of 1 byte", "", {"CAPTURESAN_MAX_TRACE": "1"}, None)
