@@ -147,6 +147,23 @@ void read_driver_string(trace::file_header& h) {
 
 } // namespace
 
+void write_unsupported_calls() {
+  using unsupported_fn = int (*)(unsigned index, const char** name, unsigned long long* count);
+  auto next = reinterpret_cast<unsupported_fn>(driver_symbol("capturesan_sim_unsupported"));
+  thread_state* t = next == nullptr || process->session.load() == 0 ? nullptr : enter_thread();
+  if (t == nullptr || t->busy != 0) {
+    return;
+  }
+  const own_calls own;
+  t->busy = 1;
+  const char* name = nullptr;
+  unsigned long long count = 0;
+  for (unsigned i = 0; i < trace::call_count && next(i, &name, &count) != 0; ++i) {
+    write_text(t, trace::text_role::unsupported, count, name);
+  }
+  t->busy = 0;
+}
+
 void describe_driver(thread_state*) {
   trace::file_header& h = *process->header;
   const bool simulated = driver_symbol("capturesan_sim_version") != nullptr;

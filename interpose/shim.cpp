@@ -329,6 +329,7 @@ __attribute__((destructor)) static void on_exit_of_program() {
   const errno_keeper keep;
   if (!options.off && process != nullptr) {
     cupti_finish();
+    write_unsupported_calls();
     mark_ended(capturesan::trace::process_state::ended);
   }
 }

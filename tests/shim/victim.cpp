@@ -87,6 +87,9 @@ void calls() {
   CUevent event = nullptr;
   SEE(cuDevicePrimaryCtxRetain(&context, 0));
   SEE(cuCtxSetCurrent(context));
+  CUarray array = nullptr;
+  const CUDA_ARRAY_DESCRIPTOR_v2 shape{16, 16, CU_AD_FORMAT_FLOAT, 1};
+  SEE(cuArrayCreate_v2(&array, &shape)); // the simulated driver has no arrays: the trace must name the call
   SEE(cuMemAlloc_v2(&memory, 4096));
   SEE(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
   SEE(cuEventCreate(&event, 0));
