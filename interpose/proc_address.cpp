@@ -34,7 +34,7 @@ void name_uncovered(const char* symbol) {
   for (const char* c = symbol; *c != 0; ++c) {
     h = mix(h ^ static_cast<u8>(*c));
   }
-  if (process->modules.insert(h | 1)) { // shares the set of modules: once per name
+  if (process->uncovered.insert(h | 1)) {
     const own_calls own;
     t->busy = 1;
     write_text(t, trace::text_role::uncovered, 1, symbol);

@@ -1,5 +1,6 @@
 // What a hook does around the real call, whatever the call is.
 #include "interpose/cupti.h"
+#include "interpose/driver_facts.h"
 #include "interpose/functions.h"
 #include "interpose/graph_walk.h"
 #include "interpose/hook.h"
@@ -231,7 +232,8 @@ void keep_window_state(call_frame& f) {
 } // namespace
 
 CUresult missing_entry_point(call_id) {
-  return driver_loaded() ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_NOT_INITIALIZED;
+  return (attention.load(std::memory_order_relaxed) & attention_unresolved) == 0 ? CUDA_ERROR_NOT_SUPPORTED
+                                                                                 : CUDA_ERROR_NOT_INITIALIZED;
 }
 
 bool launched_before(u64 function) {
@@ -310,7 +312,7 @@ void after_call(call_frame& f) {
     forget_layouts();
   }
   if (f.id == call_id::cuInit && f.result == CUDA_SUCCESS) {
-    describe_driver(f.t);
+    describe_driver();
     cupti_start(f.t);
   }
   if (f.result == CUDA_ERROR_DEINITIALIZED) {
@@ -325,7 +327,7 @@ void after_call(call_frame& f) {
     capture_closed(f.stream); // after write_event: statuses of a refused end are read while it is still in the table
   }
   if (f.cls == call_class::context_release && f.result == CUDA_SUCCESS && f.id != call_id::cuDevicePrimaryCtxRelease) {
-    close_lost_captures();
+    take_context_out(0); // whatever captured in it is gone
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include "interpose/cuda_abi.h"
 #include "interpose/cupti.h"
+#include "interpose/driver_facts.h"
 #include "interpose/real.h"
 #include "interpose/window.h"
 #include "interpose/writer.h"
@@ -298,10 +299,6 @@ thread_state* enter_thread() {
   }
   return t;
 }
-
-bool driver_loaded() { return (attention.load(std::memory_order_relaxed) & attention_unresolved) == 0; }
-
-void close_lost_captures() { take_context_out(0); }
 
 void mark_ended(trace::process_state why) {
   process_state* p = process;

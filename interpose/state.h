@@ -67,6 +67,7 @@ struct process_state {
   spin_lock module_lock;
   u64 module_adds;
   word_set<8192> modules;
+  word_set<1024> uncovered; // hashes of names already reported
 
   word_set<65536> stacks;
   word_set<16384> functions;         // function records written
