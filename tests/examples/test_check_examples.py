@@ -53,6 +53,17 @@ class Checker(unittest.TestCase):
     def test_clean_program_with_a_finding(self):
         self.assertTrue(any("not announced" in line for line in judge(text=CLEAN)))
 
+    def test_announced_loss_must_happen(self):
+        lost = {**FINDING, "rule": "CS901", "api": "", "severity": "warning"}
+        text = TEXT.replace("CS101 cuStreamSynchronize", "CS901")
+        summary = REPORT["summary"]
+        right = {**REPORT, "findings": [lost], "summary": {**summary, "dropped": 7, "complete": False}}
+        wanted = check.expectations(text)
+        self.assertEqual(check.differences(wanted, right, 0, "sim", "x.cpp"), [])
+        for change in ({"dropped": 0}, {"complete": True}):
+            wrong = {**right, "summary": {**right["summary"], **change}}
+            self.assertNotEqual(check.differences(wanted, wrong, 0, "sim", "x.cpp"), [])
+
     def test_blame_without_a_refusal(self):
         self.assertEqual(len(check.wrongly_blamed(REPORT)), 1)
         self.assertEqual(check.wrongly_blamed({**REPORT, "findings": [{**FINDING, "rule": "CS201"}]}), [])
