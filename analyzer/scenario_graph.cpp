@@ -1,0 +1,79 @@
+// The graph nodes of inline tests.
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "analyzer/scenario.h"
+
+namespace capturesan {
+
+using kind = yaml_node::kind;
+
+void scenario::add_nodes(std::uint32_t t, const yaml_node& n) {
+  if (n.type != kind::sequence) throw bad_test{&n, "`nodes` must be a list"};
+  std::uint32_t index = 0;
+  for (const auto& item : n.items) add_node(t, item, index++);
+}
+
+void scenario::add_node(std::uint32_t t, const yaml_node& n, std::uint32_t index) {
+  const auto* type = n.find("type");
+  if (type == nullptr) throw bad_test{&n, "a node needs `type`"};
+  trace::node_record r{};
+  r.index = index;
+  r.node = handle(fmt::format("node {}", index));
+  const auto at = [&](const char* key) {
+    const auto* v = n.find(key);
+    return v == nullptr ? std::uint64_t{0} : value(*v);
+  };
+  if (const auto* v = n.find("node")) r.node = value(*v);
+  if (type->text == "memcpy") {
+    r.type = trace::node_type::memcpy;
+    r.value[0] = at("dst");
+    r.value[1] = at("src");
+    r.value[2] = at("bytes");
+  } else if (type->text == "memset") {
+    r.type = trace::node_type::memset;
+    r.value[0] = at("dst");
+    r.value[2] = at("bytes");
+  } else if (type->text == "kernel") {
+    r.type = trace::node_type::kernel;
+    add_kernel(t, n, r);
+    return;
+  } else {
+    throw bad_test{type, "a node is kernel, memcpy or memset"};
+  }
+  builder_.node(t, r);
+}
+
+// params: a name is an address of 8 bytes, a number an int of 4, a list a struct of 8-byte words.
+void scenario::add_kernel(std::uint32_t t, const yaml_node& n, trace::node_record& r) {
+  std::vector<std::byte> block;
+  std::vector<std::pair<std::uint16_t, std::uint16_t>> layout;
+  const auto put = [&](std::uint64_t v, std::size_t size) {
+    block.resize((block.size() + size - 1) / size * size);
+    const std::size_t at = block.size();
+    block.resize(at + size);
+    std::memcpy(block.data() + at, &v, size);
+    return static_cast<std::uint16_t>(at);
+  };
+  if (const auto* params = n.find("params")) {
+    for (const auto& p : params->items) {
+      if (p.type == kind::sequence) {
+        const std::size_t before = (block.size() + 7) / 8 * 8;
+        for (const auto& w : p.items) put(value(w), 8);
+        layout.emplace_back(static_cast<std::uint16_t>(before), static_cast<std::uint16_t>(p.items.size() * 8));
+      } else {
+        const std::size_t size = scenario_integer(p.text) ? 4 : 8;
+        const std::uint16_t at = put(value(p), size);
+        layout.emplace_back(at, static_cast<std::uint16_t>(size));
+      }
+    }
+  }
+  const auto* function = n.find("function");
+  const std::string name = function == nullptr ? "kernel" : function->text;
+  r.value[0] = handle("function " + name);
+  builder_.function(t, r.value[0], name, layout);
+  builder_.node(t, r, block);
+}
+
+} // namespace capturesan
