@@ -29,6 +29,14 @@ std::string join(std::span<const std::string_view> words) {
   return out;
 }
 
+constexpr std::size_t most_terms = 10'000;
+
+std::size_t terms(const expr& e) {
+  std::size_t n = 1;
+  for (const auto& c : e.children) n += c ? terms(*c) : 0;
+  return n;
+}
+
 class checker {
  public:
   checker(const condition_scope& scope, std::vector<condition_problem>& problems)
@@ -105,6 +113,13 @@ class checker {
   void expand(std::unique_ptr<expr>& e) {
     const expr* m = scope_.macro ? scope_.macro(e->name, e->at) : nullptr;
     if (m != nullptr) {
+      terms_ += terms(*m); // macros that use macros twice double at each step
+      if (terms_ > most_terms) {
+        if (terms_ - terms(*m) <= most_terms)
+          add(e->at, e->name.size() + 1, "CGE029", "the condition is too large with its macros written out",
+              "at most 10000 comparisons");
+        return;
+      }
       e->children.push_back(m->clone());
       return;
     }
@@ -216,6 +231,7 @@ class checker {
 
   const condition_scope& scope_;
   std::vector<condition_problem>& problems_;
+  std::size_t terms_ = 0; // of the macros used so far
 };
 
 template <class T>

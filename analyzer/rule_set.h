@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "analyzer/finding.h"
@@ -17,10 +18,11 @@ struct rule_info {
   severity sev = severity::error;
   confidence conf = confidence::likely;
   bool enabled = true;
-  std::string level;               // lite | full: the least trace level the rule needs
-  std::vector<std::string> events; // call classes it looks at
-  std::string each;                // what it walks over per event; empty = the event itself
-  std::string when;                // its condition, as written
+  std::string level;                                     // lite | full: the least trace level the rule needs
+  std::vector<std::string> events;                       // call classes it looks at
+  std::string each;                                      // what it walks over per event; empty = the event itself
+  std::string when;                                      // its condition, as written
+  std::vector<std::pair<std::string, std::string>> uses; // macros and lists it names, directly or not, with their text
   std::string description, message, remediation, doc, since;
   std::vector<std::string> tags, group_by;
   std::size_t tests = 0;
