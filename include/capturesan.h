@@ -59,7 +59,9 @@ typedef struct capturesan_host_launch {
   unsigned shared_bytes;    /* dynamic shared memory a block */
   unsigned parameter_count; /* as the image declares them */
   void* const*
-      parameters; /* a pointer to the value of each; device pointers in them can be used on the host as they are */
+      parameters;      /* a pointer to the value of each; device pointers in them can be used on the host as they are */
+  unsigned cluster[3]; /* blocks a cluster; 1, 1, 1 without clusters */
+  int cooperative;     /* 1: launched so that all blocks run at once */
 } capturesan_host_launch;
 
 /* Does the work of the whole grid. May call the driver; runs on the thread that launched the kernel or the graph. */
@@ -69,6 +71,10 @@ typedef void (*capturesan_host_kernel)(const capturesan_host_launch* launch, voi
  * graph; NULL takes it back. Returns 1, or 0 for a bad name. On a real driver the symbol is absent. */
 int capturesan_register_host_kernel(const char* name, capturesan_host_kernel function, void* user) CAPTURESAN_WEAK;
 
+/* The same for a kernel of the CUDA runtime, named by its host function as in cudaLaunchKernel. 0 if the function is
+ * no kernel. Only the runtime of the simulated driver has it. */
+int capturesan_register_host_function(const void* kernel, capturesan_host_kernel function, void* user) CAPTURESAN_WEAK;
+
 /* Sets the condition of a conditional node, as cudaGraphSetConditional does in device code. Returns 0 for an unknown
  * handle. */
 int capturesan_set_condition(unsigned long long handle, unsigned value) CAPTURESAN_WEAK;
@@ -76,6 +82,11 @@ int capturesan_set_condition(unsigned long long handle, unsigned value) CAPTURES
 /* 1 if the kernel will run on the host; 0 if there is no simulated driver. */
 static inline int capturesan_use_host_kernel(const char* name, capturesan_host_kernel function, void* user) {
   return capturesan_register_host_kernel ? capturesan_register_host_kernel(name, function, user) : 0;
+}
+
+/* The same for the CUDA runtime; capturesan_host.h has a form of it for C++. */
+static inline int capturesan_use_host_function(const void* kernel, capturesan_host_kernel function, void* user) {
+  return capturesan_register_host_function ? capturesan_register_host_function(kernel, function, user) : 0;
 }
 
 #ifdef __cplusplus

@@ -16,6 +16,11 @@ extern const char capturesan_sim_version[] __attribute__((visibility("default"))
 int capturesan_sim_unsupported(unsigned index, const char** name, unsigned long long* count)
     __attribute__((visibility("default")));
 
+/* Counts a driver call, by its ABI name, as one that the simulation lacks: for the runtime, whose functions may need
+ * it.
+ */
+void capturesan_sim_lacks(const char* call) __attribute__((visibility("default")));
+
 #ifdef __cplusplus
 }
 #endif

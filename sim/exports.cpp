@@ -87,4 +87,10 @@ int capturesan_sim_unsupported(unsigned index, const char** name, unsigned long 
   return 0;
 }
 
+void capturesan_sim_lacks(const char* call) {
+  using namespace capturesan;
+  for (std::size_t i = 0; i < trace::call_count; ++i)
+    if (trace::call_table[i].symbol == call) sim::unsupported(static_cast<trace::call_id>(i));
+}
+
 } // extern "C"

@@ -53,6 +53,12 @@ void run(const kernel_call& call) {
   launch.grid[0] = call.grid.x, launch.grid[1] = call.grid.y, launch.grid[2] = call.grid.z;
   launch.block[0] = call.block.x, launch.block[1] = call.block.y, launch.block[2] = call.block.z;
   launch.shared_bytes = call.shared_bytes;
+  launch.cluster[0] = launch.cluster[1] = launch.cluster[2] = 1;
+  for (const auto& a : call.attributes)
+    if (a.id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+      launch.cluster[0] = a.value.clusterDim.x, launch.cluster[1] = a.value.clusterDim.y,
+      launch.cluster[2] = a.value.clusterDim.z;
+  launch.cooperative = call.cooperative ? 1 : 0;
   launch.parameter_count = static_cast<unsigned>(values->pointers.size());
   launch.parameters = values->pointers.data();
   const std::string name = call.info->name;
