@@ -85,8 +85,17 @@ CUresult make_kernel_call(const CUDA_KERNEL_NODE_PARAMS& described, CUcontext co
 
 CUDA_KERNEL_NODE_PARAMS describe(const kernel_call& call) {
   CUDA_KERNEL_NODE_PARAMS d{};
+  // Measured: whichever handle the launch named, the description names both, the function as well as its kernel.
+  CUkernel kernel = call.function ? reinterpret_cast<CUkernel>(call.function) : call.kernel;
   d.func = call.function;
   d.kern = call.kernel;
+  if (is_live(call.function)) {
+    d.kern = call.function->kernel;
+  } else if (CUmodule module = nullptr;
+             is_live(kernel) && module_of(kernel->library, call.context, &module) == CUDA_SUCCESS) {
+    d.func = function_of(module, kernel->info->name);
+    d.kern = kernel;
+  }
   d.ctx = call.context;
   d.gridDimX = call.grid.x, d.gridDimY = call.grid.y, d.gridDimZ = call.grid.z;
   d.blockDimX = call.block.x, d.blockDimY = call.block.y, d.blockDimZ = call.block.z;

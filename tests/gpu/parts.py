@@ -163,6 +163,46 @@ def coverage(run):
     yield finish(sample, wrong)
 
 
+# Programs of tests/gpu/frameworks.py; in some the graphs are not captured but built node by node.
+FRAMEWORKS = ("triton", "cupy", "jax", "compile", "graphed", "expandable", "workers", "profiler")
+BUILT_BY_HAND = ("jax",)
+
+
+def frameworks(run):
+    """Programs of other frameworks compute under the shim what they compute without it, are captured, and have no finding."""
+    for name in FRAMEWORKS:
+        if run.left() < 20:
+            return
+        command = [PYTHON, str(HERE / "frameworks.py"), name]
+        start = time.monotonic()
+        bare_code, bare_out, bare_err = plain(command)
+        middle = time.monotonic()
+        if bare_code == check_examples.SKIP:
+            yield {**finish({"name": name, "reason": bare_out.strip()}, []), "skipped": True}
+            continue
+        code, out, err, report = audited(run, command)
+        sample = {"name": name, "bare": last_json(bare_out), "program": last_json(out), "exit": code,
+                  "seconds": {"bare": round(middle - start, 1), "shim": round(time.monotonic() - middle, 1)}}
+        wrong = []
+        if bare_code != 0:
+            wrong.append(f"the bare program ended with {bare_code}: {bare_err[-1500:]}")
+        if report is None:
+            wrong.append("no report was written")
+        else:
+            sample.update(findings=[brief(f) for f in report["findings"]], summary=report["summary"], driver=report["driver"])
+            if report["findings"]:
+                wrong.append(f"findings: {[(f['rule'], f['api']) for f in report['findings']]}")
+            if not report["summary"]["replays"] or not (report["captures"] or name in BUILT_BY_HAND):
+                wrong.append("no capture or no replay was seen")
+            if not report["summary"]["complete"] or report["summary"]["dropped"]:
+                wrong.append("the trace is incomplete")
+        if code != 0 or last_json(out) != last_json(bare_out):
+            wrong.append(f"exit code {code}; bare {last_json(bare_out)}, under the shim {last_json(out)}")
+        if wrong:
+            sample["stderr"] = err[-3000:]
+        yield finish(sample, wrong)
+
+
 VARIANTS = ("bare", "lite", "full")
 BUDGETS = {("replay_1ms", "lite"): 1.01, ("replay_empty", "lite"): 1.05, ("eager", "lite"): 1.03, ("eager", "full"): 1.15,
            ("blocks", "lite"): 1.03}
@@ -209,4 +249,5 @@ def ratios(samples):
     return out
 
 
-PARTS = {"examples": examples, "matrix": matrix, "pytorch": pytorch, "coverage": coverage, "overhead": overhead}
+PARTS = {"examples": examples, "matrix": matrix, "pytorch": pytorch, "coverage": coverage, "frameworks": frameworks,
+         "overhead": overhead}

@@ -86,6 +86,7 @@ struct fact {
 extern const std::vector<fact> driver_facts;
 extern const std::vector<fact> memory_facts;
 extern const std::vector<fact> overlap_facts;
+extern const std::vector<fact> per_thread_facts;
 extern const std::vector<fact> capture_facts;
 extern const std::vector<fact> capture_work_facts;
 extern const std::vector<fact> capture_call_facts;

@@ -77,7 +77,7 @@ int main(int argc, char** argv) {
   std::printf("fact,answer\n");
   std::fflush(stdout); // the children must not inherit it
   std::vector<const std::vector<fact>*> lists = {
-      &driver_facts,       &memory_facts, &overlap_facts, &capture_facts,      &capture_work_facts,
+      &driver_facts,       &memory_facts, &overlap_facts, &per_thread_facts,   &capture_facts, &capture_work_facts,
       &capture_call_facts, &graph_facts,  &update_facts,  &graph_memory_facts, &replay_facts};
   if (two) lists = {&two_device_facts};
   std::vector<const fact*> chosen;
