@@ -166,6 +166,8 @@ struct event_view {
   exec_state* exec = nullptr;
   bool is_replay = false;             // of exec
   std::string_view python;            // frames of the call as CPython printed them; empty if none were recorded
+  std::string_view runtime_call;      // the CUDA runtime call it came from; empty if CUPTI did not tell
+  std::uint64_t modules_loaded = 0;   // by the driver inside the call, as CUPTI told
   std::vector<pointer_use*> pointers; // of the replay: all at the first, then those whose memory changed
 };
 

@@ -33,6 +33,10 @@ void model::read_side_records(process_state& p, event_view& v, const thread_curs
       v.python = text;
     } else if (r.kind == record_kind::function) {
       read_function(p, head, payload);
+    } else if (head.aux == static_cast<std::uint16_t>(trace::text_role::runtime_call)) {
+      v.runtime_call = text;
+    } else if (head.aux == static_cast<std::uint16_t>(trace::text_role::loaded)) {
+      v.modules_loaded = head.key;
     } else if (head.aux == static_cast<std::uint16_t>(trace::text_role::function_name)) {
       auto& f = p.functions[head.key];
       if (f && f->name == text) return; // asked for again: its layout still holds

@@ -46,7 +46,8 @@ bool belongs_to_event(record_kind kind) {
 // Texts that say something about the process rather than about the next event.
 bool is_process_text(std::uint16_t role) {
   const auto r = static_cast<trace::text_role>(role);
-  return r != trace::text_role::function_name && r != trace::text_role::global_name;
+  return r != trace::text_role::function_name && r != trace::text_role::global_name &&
+         r != trace::text_role::runtime_call && r != trace::text_role::loaded && r != trace::text_role::graph_nodes;
 }
 
 } // namespace

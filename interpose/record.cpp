@@ -176,6 +176,9 @@ void write_details(call_frame& f, u8& flags) {
   if (f.result != CUDA_SUCCESS && f.result != CUDA_ERROR_NOT_READY && window_open()) {
     write_statuses(f.t);
   }
+  if (f.in_window) {
+    write_cupti_facts(f);
+  }
   if (cut) {
     flags = static_cast<u8>(flags | trace::event_truncated);
   }
@@ -275,6 +278,9 @@ void before_call(call_frame& f) {
   f.begin = now_ticks();
   switch (f.cls) {
   case call_class::capture_begin:
+    if (!f.in_window) {
+      cupti_window_opens(f.t);
+    }
     capture_opening();
     break;
   case call_class::stream_destroy:
@@ -329,6 +335,7 @@ void after_call(call_frame& f) {
   if (f.cls == call_class::context_release && f.result == CUDA_SUCCESS && f.id != call_id::cuDevicePrimaryCtxRelease) {
     take_context_out(0); // whatever captured in it is gone
   }
+  cupti_after_call();
 }
 
 } // namespace capturesan::shim

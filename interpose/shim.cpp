@@ -70,7 +70,11 @@ const char* setting(const char* name) {
 void read_environment() {
   options.off = text_is(setting("CAPTURESAN"), "off");
   options.full = text_is(setting("CAPTURESAN_LEVEL"), "full");
-  options.verify = text_is(setting("CAPTURESAN_CUPTI"), "verify");
+  const char* cupti = setting("CAPTURESAN_CUPTI");
+  options.cupti = text_is(cupti, "verify")    ? cupti_use::verify
+                  : text_is(cupti, "require") ? cupti_use::require
+                  : text_is(cupti, "off")     ? cupti_use::off
+                                              : cupti_use::automatic;
   options.children = !text_is(setting("CAPTURESAN_CHILDREN"), "none");
   options.strip_deepbind = text_is(setting("CAPTURESAN_STRIP_DEEPBIND"), "1");
   options.keep_trace = text_is(setting("CAPTURESAN_KEEP_TRACE"), "1");
@@ -193,7 +197,7 @@ bool start_session() {
     p.failed.store(1, std::memory_order_release);
     return false;
   }
-  u32 bits = (options.full ? attention_full : 0u) | (options.verify ? attention_count : 0u);
+  u32 bits = (options.full ? attention_full : 0u) | (options.cupti == cupti_use::verify ? attention_count : 0u);
   bits |= attention.load() & (attention_unresolved | attention_off);
   attention.store(bits, std::memory_order_release);
   p.session.store((mix(clock_now_ns(CLOCK_MONOTONIC)) ^ pid) | 1, std::memory_order_release);

@@ -32,8 +32,13 @@ struct thread_state {
   // What the last event was, so that a repeated call need not look things up again in memory that is cold by then.
   u64 last_site; // of the last graph launch
   u32 last_call; // call id + 1
+  // Inside a callback-watched window only: the CUDA runtime call that this thread is in, modules loaded since its last
+  // event.
+  u32 modules_loaded;
+  const char* runtime_call;
+  u32 runtime_window; // process_state::cupti_windows at that time
 };
-static_assert(sizeof(thread_state) <= 72);
+static_assert(sizeof(thread_state) <= 80);
 
 struct process_state {
   std::atomic<u64> session; // 0 = not started in this process
@@ -75,6 +80,11 @@ struct process_state {
   word_set<4096> launch_sites;       // (exec, return address) pairs
   std::atomic<u8> named_calls[1024]; // call_name record written
   std::atomic<u64> counts[1024];     // per call, --cupti=verify only
+
+  std::atomic<u32> cupti_slot;          // cupti.cpp
+  std::atomic<u32> cupti_windows;       // times the slot was held, from 1
+  std::atomic<u32> cupti_refusals;      // windows without it because somebody else holds it
+  std::atomic<u64> cupti_nodes_created; // in the windows that are open
 };
 
 extern process_state* process; // mapped by the constructor, or by the first hook before it
@@ -89,10 +99,12 @@ enum attention_bit : u32 {
 };
 extern std::atomic<u32> attention;
 
+enum class cupti_use : u32 { automatic, off, require, verify };
+
 struct settings {
   bool off;
   bool full;
-  bool verify;   // --cupti=verify
+  cupti_use cupti;
   bool children; // --children all
   bool strip_deepbind;
   bool keep_trace;

@@ -121,7 +121,10 @@ static_assert(sizeof(payload_record) == 40);
   TEXT_ROLE(hook_count, 10, "calls of the named entry point counted by the shim")                                      \
   TEXT_ROLE(note, 11, "none; something the shim gave up, in words")                                                    \
   TEXT_ROLE(deepbind, 12, "none; path of an object opened with RTLD_DEEPBIND, whose calls are not covered")            \
-  TEXT_ROLE(unsupported, 13, "calls of an entry point that the simulated driver lacks; text = its name")
+  TEXT_ROLE(unsupported, 13, "calls of an entry point that the simulated driver lacks; text = its name")               \
+  TEXT_ROLE(runtime_call, 14, "none; before an event: the CUDA runtime call that made it, by CUPTI")                   \
+  TEXT_ROLE(loaded, 15, "modules that the driver loaded inside the call of the event that follows, by CUPTI")          \
+  TEXT_ROLE(graph_nodes, 16, "graph nodes created in the capture windows that ended with the event, by CUPTI")
 
 enum class text_role : std::uint16_t {
 #define TEXT_ROLE(name, value, meaning) name = value,
