@@ -212,6 +212,10 @@ void auditor::report_process(process_state& p) {
     engine_.on_own_event(own_event::trace_lost, p, last_ns_,
                          {"the trace was followed while it was recorded and keeps only its newest part", t.recycled});
   }
+  if (t.cupti == trace::cupti_state::unavailable) {
+    summary_.complete = false;
+    engine_.on_own_event(own_event::trace_lost, p, last_ns_, {"CUPTI was asked for and was not to be had", 0});
+  }
   for (const traced_text& text : t.texts) {
     switch (text.role) {
     case trace::text_role::uncovered:
@@ -222,6 +226,9 @@ void auditor::report_process(process_state& p) {
       break;
     case trace::text_role::unsupported:
       engine_.on_own_event(own_event::unsupported, p, last_ns_, {text.text, text.key});
+      break;
+    case trace::text_role::cupti_holder:
+      engine_.on_own_event(own_event::cupti_held, p, last_ns_, {text.text, text.key});
       break;
     case trace::text_role::note:
       summary_.notes.push_back(fmt::format("process {}: {}", t.pid, text.text));

@@ -36,9 +36,17 @@ std::vector<std::string_view> field_names();
 
 // Kinds of events a rule may ask for: the call classes of the trace, then what only the analyzer knows.
 enum class event_kind : std::uint8_t {}; // below trace::class_count a trace::call_class
-inline constexpr std::string_view own_event_names[] = {"trace_lost", "uncovered", "deepbind", "unsupported",
-                                                       "capture_unexplained"};
-enum class own_event : std::uint8_t { trace_lost, uncovered, deepbind, unsupported, capture_unexplained, count };
+inline constexpr std::string_view own_event_names[] = {"trace_lost",  "uncovered",  "deepbind",
+                                                       "unsupported", "cupti_held", "capture_unexplained"};
+enum class own_event : std::uint8_t {
+  trace_lost,
+  uncovered,
+  deepbind,
+  unsupported,
+  cupti_held,
+  capture_unexplained,
+  count
+};
 std::span<const std::string_view> event_kind_names();
 std::size_t event_kind_count();
 event_kind kind_of(own_event e);

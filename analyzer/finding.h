@@ -66,9 +66,10 @@ struct finding {
   severity sev = severity::error;
   confidence conf = confidence::likely;
   std::string message, remediation, doc;
-  std::string api;    // documented name of the call; empty if the finding is about no single call
-  std::string symbol; // its ABI name
-  int result = 0;     // CUresult
+  std::string api;         // documented name of the call; empty if the finding is about no single call
+  std::string symbol;      // its ABI name
+  std::string runtime_api; // the CUDA runtime call that it was made by, such as cudaMemcpy; empty if CUPTI did not tell
+  int result = 0;          // CUresult
   std::string result_name;
   double time_s = 0; // seconds since the start of the trace
   thread_ref thread;

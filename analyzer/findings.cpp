@@ -158,6 +158,7 @@ finding finding_store::make(const rule& r, const subject& s, const rule_variant*
     if (f.stack.empty() && v.exec != nullptr && v.call->cls == trace::call_class::graph_launch)
       f.stack = launch_stack(p, v);
     f.python = python_frames(v.python);
+    f.runtime_api = v.runtime_call;
   } else {
     f.thread.pid = p.trace.pid;
   }

@@ -127,7 +127,8 @@ void model::apply(const merged_event& e, event_view& v) {
   if (!v.claimed.empty()) v.claimed.clear();
   if (!v.pointers.empty()) v.pointers.clear();
   if (!p.ended_now.empty()) p.ended_now.clear();
-  v.python = {};
+  v.python = v.runtime_call = {};
+  v.modules_loaded = 0;
   if (e.cursor->has_side_records()) read_side_records(p, v, *e.cursor);
   if ((v.event->flags & trace::event_unfinished) != 0) return; // it has no result yet
   apply_call(p, v, *e.cursor);

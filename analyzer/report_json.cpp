@@ -80,6 +80,7 @@ json to_json(const finding& found) {
           {"doc", found.doc},
           {"api", found.api},
           {"symbol", found.symbol},
+          {"runtime_api", found.runtime_api},
           {"result", found.result},
           {"result_name", found.result_name},
           {"time_s", found.time_s},

@@ -128,6 +128,7 @@ void write_cascade(page& out, const std::vector<cascade_call>& cascade) {
 std::string call_text(const finding& found) {
   std::string text = printable(found.api);
   if (!found.symbol.empty() && found.symbol != found.api) text += fmt::format(" [{}]", printable(found.symbol));
+  if (!found.runtime_api.empty()) text += fmt::format(", called by {}", printable(found.runtime_api));
   text += fmt::format(" returned {}", found.result);
   if (!found.result_name.empty()) text += fmt::format(" ({})", printable(found.result_name));
   return text;

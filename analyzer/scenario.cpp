@@ -119,10 +119,12 @@ void scenario::add_record(const yaml_node& n, const yaml_node& own) {
     builder_.text(t, trace::text_role::uncovered, count, text);
   } else if (own.text == "deepbind") {
     builder_.text(t, trace::text_role::deepbind, count, text);
+  } else if (own.text == "cupti_held") {
+    builder_.text(t, trace::text_role::cupti_holder, count, text);
   } else if (own.text == "unsupported") {
     builder_.text(t, trace::text_role::unsupported, count, text);
   } else {
-    throw bad_test{&own, "'" + own.text + "' is no record; use lost, uncovered, deepbind or unsupported"};
+    throw bad_test{&own, "'" + own.text + "' is no record; use lost, uncovered, deepbind, unsupported or cupti_held"};
   }
   spans_.emplace_back(0, 0);
 }

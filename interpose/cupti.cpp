@@ -17,10 +17,10 @@ using unsubscribe_fn = int (*)(subscriber_handle);
 using enable_domain_fn = int (*)(u32 enable, subscriber_handle, int domain);
 using enable_callback_fn = int (*)(u32 enable, subscriber_handle, int domain, u32 callback_id);
 using callback_name_fn = int (*)(int domain, u32 callback_id, const char** name);
-constexpr int domain_driver_api = 1;  // CUPTI_CB_DOMAIN_DRIVER_API
-constexpr int domain_runtime_api = 2; // CUPTI_CB_DOMAIN_RUNTIME_API
-constexpr int domain_resource = 3;    // CUPTI_CB_DOMAIN_RESOURCE
-constexpr int site_enter = 0;         // CUPTI_API_ENTER
+constexpr int domain_driver_api = 1;                                  // CUPTI_CB_DOMAIN_DRIVER_API
+constexpr int domain_runtime_api = 2;                                 // CUPTI_CB_DOMAIN_RUNTIME_API
+constexpr int domain_resource = 3;                                    // CUPTI_CB_DOMAIN_RESOURCE
+constexpr int site_enter = 0;                                         // CUPTI_API_ENTER
 constexpr u32 module_loaded = 6, node_created = 13, node_cloned = 20; // CUPTI_CBID_RESOURCE_...
 constexpr int multiple_subscribers = 39;
 
@@ -119,6 +119,17 @@ void write_holder(thread_state* t) {
   write_text(t, trace::text_role::cupti_holder, multiple_subscribers, name[0] != 0 ? name : "another client");
 }
 
+// `unavailable` says that CUPTI was asked for: a trace without it is incomplete then.
+void note_missing(thread_state* t, trace::cupti_state otherwise) {
+  if (options.cupti == cupti_use::require) {
+    if (process->header->cupti.exchange(trace::cupti_state::unavailable) != trace::cupti_state::unavailable) {
+      write_text(t, trace::text_role::note, 0, "--cupti=require: CUPTI was not to be had");
+    }
+  } else {
+    process->header->cupti.store(otherwise);
+  }
+}
+
 // The slot's next state.
 slot_state take_slot(thread_state* t) {
   const bool required = options.cupti == cupti_use::require;
@@ -127,8 +138,7 @@ slot_state take_slot(thread_state* t) {
   }
   if (library == nullptr) {
     if (required) {
-      process->header->cupti.store(trace::cupti_state::unavailable);
-      write_text(t, trace::text_role::note, 0, "--cupti=require: no libcupti was found");
+      note_missing(t, trace::cupti_state::off);
       return slot_given_up;
     }
     return slot_free; // the process may load one before its next capture
@@ -137,7 +147,7 @@ slot_state take_slot(thread_state* t) {
   auto domain = symbol<enable_domain_fn>("cuptiEnableDomain");
   auto one = symbol<enable_callback_fn>("cuptiEnableCallback");
   if (subscribe == nullptr || domain == nullptr || one == nullptr) {
-    process->header->cupti.store(trace::cupti_state::unavailable);
+    note_missing(t, trace::cupti_state::off);
     return slot_given_up;
   }
   process->cupti_windows.fetch_add(1, std::memory_order_relaxed);
@@ -146,11 +156,11 @@ slot_state take_slot(thread_state* t) {
     if (process->cupti_refusals.fetch_add(1, std::memory_order_relaxed) == 0) {
       write_holder(t);
     }
-    process->header->cupti.store(trace::cupti_state::held);
+    note_missing(t, trace::cupti_state::held);
     return process->cupti_refusals.load(std::memory_order_relaxed) < most_refusals ? slot_free : slot_given_up;
   }
   if (r != 0) {
-    process->header->cupti.store(trace::cupti_state::unavailable);
+    note_missing(t, trace::cupti_state::off);
     return slot_given_up;
   }
   domain(1, subscriber, domain_runtime_api);

@@ -1,6 +1,6 @@
 // What CUPTI's own calls do to an open capture. Prints CSV: action, calling thread, mode, CUPTI's answer, status of the
-// capture after it, EndCapture's answer, nodes of the graph. What each took goes to stderr. Needs a GPU and a libcupti; exit code 77:
-// none.
+// capture after it, EndCapture's answer, nodes of the graph. What each took goes to stderr. Needs a GPU and a libcupti;
+// exit code 77: none.
 #include <cuda.h>
 
 #include <chrono>
