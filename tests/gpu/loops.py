@@ -74,18 +74,58 @@ def loops():
     }
 
 
-def pin():
+def pin(core):
     """Keeps this process on one core for all its loops: on which core a process lands changes its speed by more than a shim does."""
     cores = sorted(os.sched_getaffinity(0))
-    os.sched_setaffinity(0, {cores[len(cores) // 2]})
+    os.sched_setaffinity(0, {cores[len(cores) // 2] if core is None else core})
+
+
+def cupti_all():
+    """Subscribes to every callback of the driver and the runtime API; the callback does nothing."""
+    import ctypes
+    libc = ctypes.CDLL(None)
+    library = ctypes.CDLL("libcupti.so.13")
+    subscriber = ctypes.c_void_p()
+    nothing = ctypes.cast(libc.labs, ctypes.c_void_p)  # looks at its first argument, an integer to it, and returns
+    if library.cuptiSubscribe(ctypes.byref(subscriber), nothing, None) != 0:
+        sys.exit("cuptiSubscribe was refused")
+    for domain in (1, 2):  # CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_CB_DOMAIN_RUNTIME_API
+        if library.cuptiEnableDomain(1, subscriber, domain) != 0:
+            sys.exit("cuptiEnableDomain was refused")
+
+
+def serve():
+    """Answers each line `LOOP UNITS` with the nanoseconds per unit. A short run first wakes caches and the GPU's own context."""
+    made = loops()
+    print(json.dumps({"torch": torch.__version__}), flush=True)
+    for line in sys.stdin:
+        name, units = line.split()
+        step = made[name][0]
+        for count in (max(1, int(units) // 8), int(units)):
+            start = time.perf_counter_ns()
+            for _ in range(count):
+                step()
+            torch.cuda.synchronize()
+            took = time.perf_counter_ns() - start
+        print(json.dumps({"ns": took / int(units)}), flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--samples", type=int, default=5)
     parser.add_argument("--only", help="one loop")
+    parser.add_argument("--serve", action="store_true", help="reads lines `LOOP UNITS`, answers each with its time")
+    parser.add_argument("--core", type=int, help="processor to stay on")
+    parser.add_argument("--cupti-all", action="store_true", help="with every callback of CUPTI's driver and runtime domains")
     arguments = parser.parse_args()
-    pin()
+    pin(arguments.core)
+    if arguments.cupti_all:
+        torch.cuda.init()
+        cupti_all()
+    if arguments.serve:
+        with torch.no_grad():
+            serve()
+        return
     with torch.no_grad():
         result = {name: measure(step, units, arguments.samples) for name, (step, units) in loops().items()
                   if arguments.only in (None, name)}

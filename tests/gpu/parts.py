@@ -1,6 +1,8 @@
 """The parts of scripts/gpu-check. Each takes a `session` and yields samples; what a part claims is in its docstring."""
 import json
+import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -203,42 +205,129 @@ def frameworks(run):
         yield finish(sample, wrong)
 
 
-VARIANTS = ("bare", "lite", "full")
+def marked(kind, name):
+    """(file, line) of each line of the test's programs that carries the marker, in the order of the file."""
+    found = []
+    for path in (HERE / "syncs.py", HERE / "syncs_logger.py"):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if line.rstrip().endswith(f"# {kind}: {name}"):
+                found.append((path.name, number))
+    return found
+
+
+def judge_frames(name, report):
+    wrong = []
+    findings = [f for f in report["findings"] if f["severity"] == "error"]
+    if [f["rule"] for f in findings] != ["CS101"]:
+        return [f"findings: {[(f['rule'], f['api']) for f in findings]}, expected one CS101"]
+    own = [(pathlib.Path(f["file"]).name, f["line"]) for f in findings[0]["python"]
+           if pathlib.Path(f["file"]).name.startswith("syncs")]
+    expected = marked("waits", name)
+    if len(expected) != 1 or own[:1] != expected:
+        wrong.append(f"innermost own frame {own[:1]}, expected {expected}")
+    callers = [frame for frame in own[1:] if frame in marked("chain", name)]
+    if sorted(callers) != sorted(marked("chain", name)):
+        wrong.append(f"callers {own[1:]}, expected among them {marked('chain', name)}")
+    return wrong
+
+
+def python_frames(run):
+    """A wait hidden in a Python line is found at that line, also in a helper, a method three calls deep and another module."""
+    for name in ("depth1", "depth2", "depth3", "print", "nonzero", "pageable", "logger"):
+        if run.left() < 15:
+            return
+        code, out, err, report = audited(run, [PYTHON, str(HERE / "syncs.py"), name])
+        sample = {"name": name, "exit": code}
+        wrong = ["no report was written"]
+        if report:
+            sample.update(findings=[{**brief(f), "runtime_api": f["runtime_api"]} for f in report["findings"]],
+                          summary=report["summary"], driver=report["driver"])
+            wrong = judge_frames(name, report)
+        if wrong:
+            sample["stderr"] = err[-2000:]
+        yield finish(sample, wrong)
+
+
+# How a loop is run: under nothing, under `capturesan run`, and under what people would use otherwise.
+VARIANTS = ("bare", "lite", "full", "cupti_all", "memcheck")
 BUDGETS = {("replay_1ms", "lite"): 1.01, ("replay_empty", "lite"): 1.05, ("eager", "lite"): 1.03, ("eager", "full"): 1.15,
            ("blocks", "lite"): 1.03}
+SLOW = {"memcheck": 20}  # a sample of this variant has that much less work, and only every tenth round has one
+UNITS = {"replay_1ms": 40, "replay_empty": 8000, "eager": 6000, "blocks": 4}
+
+
+class served_loops:
+    """A process of loops.py that waits for orders: only one of several works at a time, so that all see the same clocks."""
+
+    def __init__(self, run, variant, core):
+        self.variant = variant
+        command = [PYTHON, str(HERE / "loops.py"), "--serve", "--core", str(core)]
+        self.folder = tempfile.TemporaryDirectory(prefix="capturesan-gpu-")
+        if variant in ("lite", "full"):
+            command = [str(run.build / "bin/capturesan"), "run", "--driver", "real", "--level", variant, "-o", f"{self.folder.name}/trace",
+                       "--report", f"json={self.folder.name}/report.json", "--", *command]
+        elif variant == "cupti_all":
+            command.append("--cupti-all")
+        elif variant == "memcheck":
+            tool = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
+            command = [tool, "--tool", "memcheck", *command]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+
+    def ask(self, loop):
+        units = max(1, UNITS[loop] // SLOW.get(self.variant, 1))
+        self.process.stdin.write(f"{loop} {units}\n")
+        self.process.stdin.flush()
+        return self.answer()
+
+    def answer(self):
+        for line in self.process.stdout:
+            if line.startswith("{"):
+                return json.loads(line)
+        raise OSError(f"{self.variant}: the process ended")
+
+    def close(self):
+        """The report, where there is one."""
+        self.process.stdin.close()
+        self.process.stdout.read()
+        self.process.wait(timeout=60)
+        path = pathlib.Path(self.folder.name) / "report.json"
+        return json.loads(path.read_text()) if path.exists() else None
 
 
 def overhead(run):
-    """What `run` costs: rounds of one process without it, one at level lite and one at level full, in turns."""
-    command = [PYTHON, str(HERE / "loops.py")]
+    """What `run` costs, beside CUPTI with both API domains on and compute-sanitizer: one process each, all pinned to one core, which take
+    turns within each round, so that clock changes of the machine reach all of them alike."""
+    core = sorted(os.sched_getaffinity(0))[len(os.sched_getaffinity(0)) // 2]
+    processes = {}
+    for variant in VARIANTS:
+        try:
+            processes[variant] = served_loops(run, variant, core)
+            processes[variant].answer()  # it is ready
+        except OSError as error:
+            processes.pop(variant, None)
+            yield {**finish({"name": f"{variant}: {error}", "ns": {}}, []), "skipped": True}
     number = 0
     longest = 0.0
-    while run.left() > longest * 1.3 + 10 and number < 9:
+    while run.left() > longest * 2 + 20 and number < 200:
         start = time.monotonic()
-        order = VARIANTS if number % 2 == 0 else VARIANTS[::-1]
-        ns, wrong, events = {}, [], {}
-        for variant in order:
-            if variant == "bare":
-                code, out, err = plain(command)
-                report = None
-            else:
-                code, out, err, report = audited(run, command, "--level", variant)
-                events[variant] = report["summary"]["events"] if report else None
-                if report is None or report["summary"]["dropped"]:
-                    wrong.append(f"{variant}: no report, or records were dropped")
-            result = last_json(out)
-            if code != 0 or not result:
-                wrong.append(f"{variant}: exit code {code}: {err[-500:]}")
-            else:
-                ns[variant] = result["ns"]
+        ns = {}
+        order = [v for v in processes if v not in SLOW or number % 10 == 0]
+        order = order if number % 2 == 0 else order[::-1]
+        for loop in UNITS:
+            for variant in order:
+                ns.setdefault(variant, {})[loop] = [round(processes[variant].ask(loop)["ns"], 1)]
         longest = max(longest, time.monotonic() - start)
-        yield finish({"name": f"round {number + 1}", "order": list(order), "ns": ns, "events": events}, wrong)
+        yield finish({"name": f"round {number + 1}", "order": order, "ns": ns}, [])
         number += 1
+    for variant, process in processes.items():
+        report = process.close()
+        if variant in ("lite", "full"):
+            wrong = [] if report and not report["summary"]["dropped"] and not report["findings"] else ["no report, a finding, or dropped records"]
+            yield finish({"name": f"{variant}: report", "ns": {}, "summary": report["summary"] if report else None}, wrong)
 
 
 def ratios(samples):
-    """(loop, variant) -> one ratio to the bare process per round, each by its fastest sample: the clock of the machines measured so
-    far jumps between two speeds that differ by 1.6x, also within a process, and the fastest sample is the one at full speed."""
+    """(loop, variant) -> one ratio to the bare process per round."""
     out = {}
     for sample in samples:
         bare = sample.get("ns", {}).get("bare")
@@ -249,5 +338,5 @@ def ratios(samples):
     return out
 
 
-PARTS = {"examples": examples, "matrix": matrix, "pytorch": pytorch, "coverage": coverage, "frameworks": frameworks,
+PARTS = {"examples": examples, "matrix": matrix, "pytorch": pytorch, "coverage": coverage, "python_frames": python_frames, "frameworks": frameworks,
          "overhead": overhead}
