@@ -47,5 +47,8 @@ function(capturesan_runtime_program name source)
     COMMAND ${CAPTURESAN_NVCC} -g ${CAPTURESAN_RUNTIME_GENCODE} -cudart ${kind} ${search} -o ${program} ${object}
     DEPENDS ${object} ${library}
     COMMENT "Linking ${name}" VERBATIM)
+  if(arg_NVIDIA)
+    set(name ${name}_real)
+  endif()
   add_custom_target(${name}_program ALL DEPENDS ${program})
 endfunction()

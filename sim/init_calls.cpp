@@ -1,7 +1,13 @@
+#include "include/capturesan_sim.h"
+
 #include "sim/api.h"
 #include "sim/state.h"
 
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <dlfcn.h>
+#include <string>
 
 namespace capturesan::sim {
 namespace {
@@ -38,6 +44,20 @@ CUmemoryPool new_default_pool(device& owner) {
        reuse <= CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES; ++reuse)
     pool->attributes[static_cast<std::size_t>(reuse)] = 1;
   return pool;
+}
+
+// Once, unless `capturesan run` has seen it and said so.
+void tell_of_foreign_runtime() {
+  static bool told = std::getenv("CAPTURESAN_SIM_RUNTIME_NOTED") != nullptr;
+  if (told) return;
+  told = true;
+  Dl_info self{};
+  const std::string path = ::dladdr(capturesan_sim_version, &self) ? self.dli_fname : "";
+  const std::string folder = path.substr(0, path.rfind('/'));
+  std::fprintf(stderr,
+               "capturesan: NVIDIA's CUDA runtime is part of this program or of a library of it, and refuses the "
+               "simulated driver; link with -cudart shared or with -cudart static -L%s, or run it on a GPU\n",
+               folder.c_str());
 }
 
 } // namespace
@@ -82,8 +102,9 @@ CUresult cuGetErrorString(CUresult code, const char** text) {
   return found ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-// Undocumented tables by which NVIDIA's own runtime authenticates the driver: there are none here.
+// Undocumented tables by which NVIDIA's own runtime authenticates the driver: there are none here. Nobody else asks.
 CUresult cuGetExportTable(const void** table, const CUuuid*) {
+  tell_of_foreign_runtime();
   if (table) *table = nullptr;
   return CUDA_ERROR_NOT_FOUND;
 }

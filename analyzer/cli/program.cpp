@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <gelf.h>
+#include <initializer_list>
 #include <sstream>
 #include <sys/stat.h>
 #include <sys/xattr.h>
@@ -57,7 +58,7 @@ class elf_file {
  public:
   explicit elf_file(const std::string& path) : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
     elf_version(EV_CURRENT);
-    if (fd_ >= 0) elf_ = elf_begin(fd_, ELF_C_READ, nullptr);
+    if (fd_ >= 0) elf_ = elf_begin(fd_, ELF_C_READ_MMAP, nullptr);
     if (elf_ && (elf_kind(elf_) != ELF_K_ELF || !gelf_getehdr(elf_, &header_))) {
       elf_end(elf_);
       elf_ = nullptr;
@@ -74,7 +75,7 @@ class elf_file {
   void describe(program_file& program) const;
 
  private:
-  bool has_device_code() const;
+  void look_for_runtime(program_file& program) const;
   void read_dynamic(std::uint64_t offset, std::vector<std::string>& needed) const;
 
   int fd_;
@@ -96,7 +97,7 @@ std::string foreign_kind(const GElf_Ehdr& header) {
 void elf_file::describe(program_file& program) const {
   program.elf = true;
   program.foreign = foreign_kind(header_);
-  program.device_code = has_device_code();
+  look_for_runtime(program);
   std::size_t count = 0;
   elf_getphdrnum(elf_, &count);
   for (std::size_t i = 0; i < count; ++i) {
@@ -110,17 +111,29 @@ void elf_file::describe(program_file& program) const {
   }
 }
 
-// nvcc keeps the code for the device in a section of its own.
-bool elf_file::has_device_code() const {
+bool holds(Elf_Scn* section, std::initializer_list<std::string_view> texts) {
+  const Elf_Data* data = elf_rawdata(section, nullptr);
+  if (!data || !data->d_buf) return false;
+  return std::all_of(texts.begin(), texts.end(), [data](std::string_view text) {
+    return ::memmem(data->d_buf, data->d_size, text.data(), text.size()) != nullptr;
+  });
+}
+
+// nvcc keeps the code for the device in a section of its own; a runtime that is linked in brings the names of its
+// errors and that of the driver, and ours a note (sim/runtime/thread.cpp).
+void elf_file::look_for_runtime(program_file& program) const {
   std::size_t names = 0;
-  if (elf_getshdrstrndx(elf_, &names) != 0) return false;
+  if (elf_getshdrstrndx(elf_, &names) != 0) return;
   for (Elf_Scn* section = elf_nextscn(elf_, nullptr); section; section = elf_nextscn(elf_, section)) {
     GElf_Shdr header;
     if (!gelf_getshdr(section, &header)) continue;
-    const char* name = elf_strptr(elf_, names, header.sh_name);
-    if (name && std::string_view(name) == ".nv_fatbin") return true;
+    const char* text = elf_strptr(elf_, names, header.sh_name);
+    const std::string_view name = text ? text : "";
+    if (name == ".nv_fatbin") program.device_code = true;
+    if (name == ".note.capturesan.runtime") program.own_runtime = true;
+    if (name == ".rodata")
+      program.runtime_text = holds(section, {"cudaErrorInitializationError", "cudaErrorNoDevice", "libcuda.so.1"});
   }
-  return false;
 }
 
 void elf_file::read_dynamic(std::uint64_t offset, std::vector<std::string>& needed) const {
@@ -183,7 +196,13 @@ std::string program_file::sanitizer() const {
 
 bool program_file::static_runtime() const {
   const auto shared = [](const std::string& library) { return library.starts_with("libcudart.so"); };
-  return device_code && std::none_of(needed.begin(), needed.end(), shared);
+  return (device_code || runtime_text) && !own_runtime && std::none_of(needed.begin(), needed.end(), shared);
+}
+
+std::string program_file::other_runtime() const {
+  for (const std::string& library : needed)
+    if (library.starts_with("libcudart.so") && library != "libcudart.so.13") return library;
+  return {};
 }
 
 std::string program_file::obstacle() const {

@@ -81,7 +81,8 @@ class watched_run {
   std::vector<std::string> environment_;
   std::vector<std::string> unreadable_;
   bool still_running_ = false;
-  bool broken_ = false; // the audit failed
+  bool broken_ = false;          // the audit failed
+  bool foreign_runtime_ = false; // the program will not get along with the simulated driver
 };
 
 bool watched_run::prepare_driver() {
@@ -103,6 +104,8 @@ bool watched_run::prepare_environment(const program_file& program) {
   request.libraries = variable("LD_LIBRARY_PATH");
   result<variables> set = session_environment(request, in_.options);
   if (!set) return refuse(set.problems());
+  if (foreign_runtime_)
+    set.value().emplace_back("CAPTURESAN_SIM_RUNTIME_NOTED", "1"); // the driver need not say it again
   environment_ = with_variables(environ, set.value());
   return true;
 }
@@ -128,11 +131,17 @@ bool watched_run::prepare() {
   if (!made) return refuse(made.problems());
   audit_ = std::move(made.value());
   if (!prepare_driver()) return false;
-  if (driver_.simulated && program.value().static_runtime()) {
+  foreign_runtime_ = driver_.simulated && program.value().static_runtime();
+  if (foreign_runtime_) {
     warnings_.push_back(
         fmt::format("{} has NVIDIA's runtime linked in, which refuses the simulated driver; link it with -cudart "
-                    "shared or run it on a GPU",
-                    program.value().image));
+                    "shared or with -cudart static -L{}, or run it on a GPU",
+                    program.value().image, installed().sim_folder));
+  }
+  if (const std::string other = program.value().other_runtime(); driver_.simulated && !other.empty()) {
+    warnings_.push_back(fmt::format("{} needs {}, and the simulated driver comes with libcudart.so.13; build it with "
+                                    "CUDA 13 or run it on a GPU",
+                                    program.value().image, other));
   }
 
   session_.session = new_session_id();

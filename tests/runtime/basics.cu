@@ -264,6 +264,9 @@ int main(int argc, char** argv) {
   cudaGetLastError();
   OK(cudaFree(data));
   OK(cudaDeviceReset());
-  OK(cudaMalloc(&data, 4)); // a new context
+  OK(cudaMalloc(&data, count * sizeof(int))); // a new context, into which the code is loaded again
+  fill<<<4, 256>>>(data, count, 6);
+  OK(cudaDeviceSynchronize());
+  EQUAL(at(data, 999), 6);
   return check::failed();
 }
