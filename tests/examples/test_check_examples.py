@@ -65,9 +65,12 @@ class Checker(unittest.TestCase):
             self.assertNotEqual(check.differences(wanted, wrong, 0, "sim", "x.cpp"), [])
 
     def test_blame_without_a_refusal(self):
-        self.assertEqual(len(check.wrongly_blamed(REPORT)), 1)
-        self.assertEqual(check.wrongly_blamed({**REPORT, "findings": [{**FINDING, "rule": "CS201"}]}), [])
-        self.assertEqual(len(check.wrongly_blamed({"findings": [], "captures": []})), 1)
+        self.assertEqual(len(check.wrongly_blamed(check.expectations(TEXT), REPORT)), 1)
+        wanted = check.expectations(TEXT)
+        self.assertEqual(check.wrongly_blamed(wanted, {**REPORT, "findings": [{**FINDING, "rule": "CS201"}]}), [])
+        self.assertEqual(len(check.wrongly_blamed(wanted, {"findings": [], "captures": []})), 1)
+        built = {**wanted, "captures": 0}
+        self.assertEqual(check.wrongly_blamed(built, {"findings": [], "captures": []}), [])
 
     def test_refuses_unusable_comments(self):
         for text in ("", "// EXPECT: none\n", CLEAN + TEXT, TEXT.replace("CS101", "SYNC"), TEXT.replace("REPLAYS: 0", "R: 0")):
