@@ -1,4 +1,5 @@
 #include "interpose/python.h"
+#include "interpose/python_frames.h"
 
 #include <dlfcn.h>
 
@@ -16,14 +17,15 @@ using dump_fn = void (*)(int fd, void* tstate); // _Py_DumpTraceback; PyUnstable
 struct interpreter {
   thread_state_fn this_thread;
   dump_fn dump;
-  bool told; // that frames cannot be had
+  bool by_offsets; // no function, but a table of where its fields are
+  bool told;       // that frames cannot be had
 };
 interpreter python;
 spin_lock python_lock;
 
 bool find_interpreter(thread_state* t) {
   locked guard(python_lock);
-  if (python.dump != nullptr) {
+  if (python.dump != nullptr || python.by_offsets) {
     return true;
   }
   if (python.told) {
@@ -39,6 +41,9 @@ bool find_interpreter(thread_state* t) {
       return true;
     }
   }
+  if (python_offsets_known()) {
+    return python.by_offsets = true;
+  }
   python.told = true;
   auto version = reinterpret_cast<version_fn>(libc_dlsym(RTLD_DEFAULT, "Py_GetVersion"));
   char note[96] = "no Python frames: they cannot be read in CPython ";
@@ -52,6 +57,18 @@ bool find_interpreter(thread_state* t) {
   return false;
 }
 
+// The interpreter prints to a descriptor only.
+long dump_traceback(void* tstate, char* to, std::size_t room) {
+  const long fd = raw(SYS_memfd_create, word("capturesan"), 1 /* MFD_CLOEXEC */);
+  if (fd < 0) {
+    return 0;
+  }
+  python.dump(static_cast<int>(fd), tstate);
+  const long n = raw(SYS_pread64, fd, word(to), room, 0);
+  raw(SYS_close, fd);
+  return n;
+}
+
 } // namespace
 
 void write_python_stack(thread_state* t) {
@@ -62,14 +79,9 @@ void write_python_stack(thread_state* t) {
   if (tstate == nullptr) {
     return; // a thread that Python does not know
   }
-  const long fd = raw(SYS_memfd_create, word("capturesan"), 1 /* MFD_CLOEXEC */);
-  if (fd < 0) {
-    return;
-  }
-  python.dump(static_cast<int>(fd), tstate);
   char text[4096];
-  const long n = raw(SYS_pread64, fd, word(text), sizeof(text), 0);
-  raw(SYS_close, fd);
+  const long n = python.by_offsets ? static_cast<long>(write_python_frames(tstate, text, sizeof(text)))
+                                   : dump_traceback(tstate, text, sizeof(text));
   if (n <= 0) {
     return;
   }
