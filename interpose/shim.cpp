@@ -73,8 +73,8 @@ void read_environment() {
   const char* cupti = setting("CAPTURESAN_CUPTI");
   options.cupti = text_is(cupti, "verify")    ? cupti_use::verify
                   : text_is(cupti, "require") ? cupti_use::require
-                  : text_is(cupti, "off")     ? cupti_use::off
-                                              : cupti_use::automatic;
+                  : text_is(cupti, "auto")    ? cupti_use::automatic
+                                              : cupti_use::off;
   options.children = !text_is(setting("CAPTURESAN_CHILDREN"), "none");
   options.strip_deepbind = text_is(setting("CAPTURESAN_STRIP_DEEPBIND"), "1");
   options.keep_trace = text_is(setting("CAPTURESAN_KEEP_TRACE"), "1");

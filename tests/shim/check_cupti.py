@@ -44,7 +44,7 @@ def main():
         if got != wanted:
             wrong.append(f"{what}: {got!r}, expected {wanted!r}")
 
-    out, err, code, report = run(build, "loaded")
+    out, err, code, report = run(build, "loaded", "--cupti=auto")
     expect("loaded: slot", states(out), [FREE, HELD, HELD, FREE, FREE])
     expect("loaded: two windows", [line for line in out if "subscriptions" in line][-1].endswith("2 subscriptions"), True)
     expect("loaded: answers", [line for line in out if line in ANSWERS], ANSWERS)
@@ -52,14 +52,14 @@ def main():
     expect("loaded: runtime call", [f["runtime_api"] for f in report["findings"]], ["cudaStreamSynchronize"])
     expect("loaded: exit code", code, 1)
 
-    out, err, code, report = run(build, "loaded", "--cupti=off")
+    out, err, code, report = run(build, "loaded")
     expect("off: slot", states(out), [FREE] * 5)
     expect("off: runtime call", [f["runtime_api"] for f in report["findings"]], [""])
 
-    out, err, code, report = run(build, "absent")
+    out, err, code, report = run(build, "absent", "--cupti=auto")
     expect("absent: rules", rules(report), ["CS101"])
 
-    out, err, code, report = run(build, "held")
+    out, err, code, report = run(build, "held", "--cupti=auto")
     expect("held: slot", states(out), [HELD] * 5)
     expect("held: rules", rules(report), ["CS101", "CS904"])
     expect("held: holder", ["CUPTI for a V1 client" in f["message"] for f in report["findings"] if f["rule"] == "CS904"], [True])
