@@ -17,7 +17,8 @@ namespace capturesan {
 struct audit_options {
   std::vector<std::string> rule_files; // shipped packs and the user's, in order
   bool follow = false;                 // the traced processes may still be running
-  bool keep = false; // leaves a growing trace as it is: a second reader, beside the one it is recorded for
+  bool keep = false;       // leaves a growing trace as it is: a second reader, beside the one it is recorded for
+  bool list_nodes = false; // fills graph_summary::listed
   std::function<void(const finding&)> on_new_finding; // called once per fingerprint, when first found; may be empty
   std::shared_ptr<symbolizer> symbols;                // names addresses; null = module and offset only
 };

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "analyzer/fields.h"
+
 #if defined(__x86_64__)
 #include <x86intrin.h>
 #endif
@@ -22,6 +24,7 @@ constexpr std::int64_t culprit_wait_ns = 1'000'000'000;
 constexpr std::uint64_t short_span_ns = 100'000'000;
 constexpr std::size_t most_listed = 10'000; // captures and graphs in the summary
 constexpr std::size_t most_notes = 100;
+constexpr std::size_t most_nodes = 1000; // listed of one graph
 
 std::uint64_t ticks_now() {
 #if defined(__x86_64__)
@@ -259,11 +262,32 @@ void auditor::note_capture(process_state& p, const capture_state& c) {
   s.nodes = c.nodes;
 }
 
+// As they are now: an update may have changed them.
+void auditor::list_nodes(graph_summary& s, const exec_state& x) const {
+  const std::span<const std::string_view> types = words_of(field_id::param_node_type);
+  s.listed.clear();
+  for (const exec_node& n : x.nodes) {
+    if (s.listed.size() >= most_nodes) return;
+    std::string kernel = n.function == nullptr ? std::string() : n.function->name;
+    if (!kernel.empty() && options_.symbols != nullptr) kernel = options_.symbols->demangle(kernel);
+    const auto type = static_cast<std::size_t>(n.type);
+    s.listed.push_back(
+        {n.index, std::string(type < types.size() ? types[type] : "unknown"), std::move(kernel), n.enabled});
+  }
+}
+
 void auditor::note_exec(const exec_state& x) {
   if (x.id <= 0 || static_cast<std::size_t>(x.id) > most_listed) return;
   const auto index = static_cast<std::size_t>(x.id) - 1;
   if (summary_.graphs.size() <= index) summary_.graphs.resize(index + 1);
-  summary_.graphs[index] = {x.id, x.capture, x.nodes.size(), x.kernels, x.replays, x.kernels_resolved};
+  graph_summary& s = summary_.graphs[index];
+  if (options_.list_nodes && (s.id == 0 || s.replays != x.replays || finished_)) list_nodes(s, x);
+  s.id = x.id;
+  s.capture = x.capture;
+  s.nodes = x.nodes.size();
+  s.kernel_nodes = x.kernels;
+  s.replays = x.replays;
+  s.kernel_nodes_resolved = x.kernels_resolved;
   if (x.capture > 0 && static_cast<std::size_t>(x.capture) <= summary_.captures.size()) {
     summary_.captures[static_cast<std::size_t>(x.capture) - 1].nodes = x.nodes.size();
   }
@@ -301,6 +325,11 @@ void auditor::summarize_rules() {
     rule_status status;
     status.id = r->about.id;
     status.name = r->about.name;
+    status.sev = r->about.sev;
+    status.description = r->about.description;
+    status.remediation = r->about.remediation;
+    status.doc = r->about.doc;
+    status.tags = r->about.tags;
     for (const finding& f : store_.all()) status.findings += f.rule == status.id ? 1 : 0;
     if (r->needs_full && !any_full) {
       status.evaluated = false;

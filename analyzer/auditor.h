@@ -37,6 +37,7 @@ class auditor final : public audit {
   void report_process(process_state& p);
   void note_capture(process_state& p, const capture_state& c);
   void note_exec(const exec_state& x);
+  void list_nodes(graph_summary& s, const exec_state& x) const;
   void summarize();
   void summarize_rules();
 

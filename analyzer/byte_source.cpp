@@ -64,8 +64,10 @@ class memory_source final : public byte_source {
 } // namespace
 
 result<std::unique_ptr<byte_source>> open_file(const std::string& path, bool writable) {
-  int fd = writable ? ::open(path.c_str(), O_RDWR | O_CLOEXEC) : -1;
-  if (fd < 0) fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // O_NONBLOCK: opening a pipe would wait for its other end; it means nothing for regular files.
+  constexpr int how = O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+  int fd = writable ? ::open(path.c_str(), O_RDWR | how) : -1;
+  if (fd < 0) fd = ::open(path.c_str(), O_RDONLY | how);
   if (fd < 0) {
     return problem{{path}, "TRC001", "cannot open the trace: " + std::string(std::strerror(errno)), "", ""};
   }

@@ -91,6 +91,9 @@ struct rule_status { // of every rule that was loaded
   bool evaluated = true;
   std::string why_not; // "needs level full", "records were dropped", ...
   std::uint64_t findings = 0;
+  severity sev = severity::error; // of its plain form; a finding may differ
+  std::string description = {}, remediation = {}, doc = {};
+  std::vector<std::string> tags = {};
 };
 
 struct capture_summary {
@@ -100,11 +103,18 @@ struct capture_summary {
   double begin_s = 0, end_s = 0;
 };
 
+struct graph_node {
+  std::uint32_t index = 0;  // in the driver's list
+  std::string type, kernel; // kernel | memcpy | ...; demangled name, empty for other nodes
+  bool enabled = true;
+};
+
 struct graph_summary {
   int id = 0;      // of the exec
   int capture = 0; // id of the capture it came from, 0 = built by hand
   std::uint64_t nodes = 0, kernel_nodes = 0, replays = 0;
   std::uint64_t kernel_nodes_resolved = 0; // with a parameter that is an address of a live allocation
+  std::vector<graph_node> listed;          // the first nodes, if the audit was asked to list them
 };
 
 struct driver_summary {

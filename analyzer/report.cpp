@@ -56,6 +56,16 @@ std::size_t utf8_length(std::string_view text) {
   return overlong || outside ? 0 : length;
 }
 
+// The code point if it is one of those that change the direction of writing, or no character at all; else 0.
+unsigned turns_direction(std::string_view three_bytes) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned>(static_cast<unsigned char>(three_bytes[i])); };
+  const unsigned code = ((byte(0) & 0x0f) << 12) | ((byte(1) & 0x3f) << 6) | (byte(2) & 0x3f);
+  const bool turns =
+      (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) || code == 0x200e || code == 0x200f;
+  const bool line_end = code == 0x2028 || code == 0x2029;
+  return turns || line_end || code >= 0xfffe ? code : 0;
+}
+
 } // namespace
 
 // A program that made no call has left no trace to say which driver it had.
@@ -176,18 +186,29 @@ std::string printable(std::string_view text) {
     const std::size_t length = utf8_length(text);
     // C1 control characters (U+0080 to U+009F) move cursors too.
     const bool c1 = length == 2 && first == 0xc2 && static_cast<unsigned char>(text[1]) < 0xa0;
+    const unsigned turn = length == 3 ? turns_direction(text) : 0;
     if (length == 0) {
       clean += "\xef\xbf\xbd";
     } else if (first < 0x20 || first == 0x7f) {
       clean += fmt::format("\\x{:02x}", first);
     } else if (c1) {
       clean += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[1]));
+    } else if (turn) {
+      clean += fmt::format("\\u{{{:04x}}}", turn);
     } else {
       clean += text.substr(0, length);
     }
     text.remove_prefix(std::max<std::size_t>(length, 1));
   }
   return clean;
+}
+
+std::string printable(std::string_view text, std::size_t most) {
+  if (text.size() <= most) return printable(text);
+  std::size_t end = most;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end; // not inside a character
+  if (end == 0) end = most;
+  return printable(text.substr(0, end)) + fmt::format("... ({} bytes more)", text.size() - end);
 }
 
 } // namespace capturesan

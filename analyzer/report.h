@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -32,6 +33,11 @@ struct report_data {
   bool simulated = false;                           // the program was given the simulated driver
   bool running = false;                             // a process had not ended when this was written
   std::vector<std::string> unreadable = {};         // why files of the trace could not be read; makes it incomplete
+  severity fail_on = severity::error;               // the least that turns a pipeline red
+  std::vector<std::string> remarks = {};            // of the command, beside the audit's own notes
+  std::string root = {};                            // source files below this folder are named relative to it
+  // A line of a source file without its newline; empty if it cannot be had. May be empty itself.
+  std::function<std::string(const std::string& file, int line)> source_line = {};
 };
 
 struct report_style {
@@ -62,19 +68,34 @@ std::string last_line(const report_data& data);
 // One line for a finding as it happens, without a newline.
 std::string headline(const finding& found, const report_style& style);
 
+// One function for each format, each in a file of its own. What is too long for a format's readers is cut, and the
+// report says so; only json holds everything.
 std::string write_text(const report_data& data, const report_style& style);
 std::string write_json(const report_data& data, const report_style& style);
+std::string write_sarif(const report_data& data, const report_style& style);
+std::string write_junit(const report_data& data, const report_style& style);
+std::string write_github(const report_data& data, const report_style& style);
+std::string write_gitlab(const report_data& data, const report_style& style);
+std::string write_dot(const report_data& data, const report_style& style);
+
+// Markdown for the page that GitHub shows beside a job: goes with write_github().
+std::string github_summary(const report_data& data);
 
 struct report_format {
   std::string_view name;
-  std::string_view suffix; // of a file written without being named
+  std::string_view file; // where `run` puts it in the trace folder; empty: on stderr
   std::string_view summary;
   std::string (*write)(const report_data&, const report_style&);
 };
 
 inline constexpr report_format report_formats[] = {
-    {"text", "txt", "for people; the only one that may have colours", write_text},
-    {"json", "json", "everything that is known, for programs", write_json},
+    {"text", "", "for people; the only one that may have colours", write_text},
+    {"json", "report.json", "everything that is known, for programs", write_json},
+    {"sarif", "report.sarif", "SARIF 2.1.0, for code scanning", write_sarif},
+    {"junit", "junit.xml", "one test case a rule, for test overviews", write_junit},
+    {"github", "", "annotations in a GitHub Actions log, and the step summary", write_github},
+    {"gitlab", "gitlab.json", "GitLab code quality", write_gitlab},
+    {"dot", "graphs.dot", "the graphs, findings in red, for Graphviz", write_dot},
 };
 
 // Null if there is no such format.
@@ -83,7 +104,11 @@ const report_format* find_format(std::string_view name);
 std::string_view name_of(severity value);
 std::string_view name_of(confidence value);
 
-// Control characters as \xNN and bytes that are not UTF-8 as U+FFFD, so that no text of a trace can drive a terminal.
+// Control characters as \xNN, characters that turn the writing direction as \u{NNNN}, and bytes that are not UTF-8 as
+// U+FFFD, so that no text of a trace can drive a terminal or read as something else.
 std::string printable(std::string_view text);
+
+// The same, at most about `most` bytes long; what is cut off is counted at the end.
+std::string printable(std::string_view text, std::size_t most);
 
 } // namespace capturesan

@@ -1,7 +1,8 @@
 // The report for programs. `schema` rises when a field changes its meaning or goes away; new fields may come at any
 // time.
+#include "analyzer/report_json.h"
+
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "analyzer/report.h"
 
@@ -9,7 +10,7 @@ namespace capturesan {
 
 namespace {
 
-using json = nlohmann::ordered_json;
+using json = ordered_json;
 
 constexpr int json_schema = 1;
 
@@ -101,7 +102,8 @@ json to_json(const finding& found) {
 json summary_json(const report_data& data) {
   const audit_summary& summary = data.summary;
   const report_counts counts = count_findings(data);
-  json coverage = json::object();
+  json coverage = json::object(), remarks = summary.notes;
+  for (const std::string& remark : data.remarks) remarks.push_back(remark);
   for (const auto& [name, pair] : summary.coverage) coverage[name] = {{"shim", pair.first}, {"cupti", pair.second}};
   return {{"errors", counts.errors},
           {"warnings", counts.warnings},
@@ -116,7 +118,7 @@ json summary_json(const report_data& data) {
           {"threads", summary.threads},
           {"complete", verdict_of(data) != verdict::incomplete},
           {"running", data.running},
-          {"remarks", summary.notes},
+          {"remarks", std::move(remarks)},
           {"coverage", std::move(coverage)},
           {"last_line", last_line(data)}};
 }
@@ -161,6 +163,17 @@ json lists_json(const report_data& data) {
 
 } // namespace
 
+std::string json_text(const ordered_json& value) {
+  const std::string text = value.dump(2, ' ', false, ordered_json::error_handler_t::replace);
+  std::string safe;
+  safe.reserve(text.size() + 1);
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '/' && i > 0 && text[i - 1] == '<') safe += '\\'; // `</` occurs in strings only
+    safe += text[i];
+  }
+  return safe + '\n';
+}
+
 std::string write_json(const report_data& data, const report_style&) {
   const driver_summary& driver = data.summary.driver;
   json out = {{"schema", json_schema},
@@ -178,7 +191,7 @@ std::string write_json(const report_data& data, const report_style&) {
     if (found.conf >= data.least_confidence) findings.push_back(to_json(found));
   }
   out["findings"] = std::move(findings);
-  return out.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+  return json_text(out);
 }
 
 } // namespace capturesan

@@ -4,20 +4,23 @@
 #include <iterator>
 #include <map>
 
-#include "analyzer/report.h"
+#include "analyzer/report_places.h"
 
 namespace capturesan {
 
 namespace {
 
 constexpr std::size_t frames_shown = 24;
+constexpr std::size_t most_source_bytes = 160;
+
+std::string shown(std::string_view text) { return printable(text, most_name_bytes); }
 
 enum class ink : std::uint8_t { plain, bold, dim, red, yellow, cyan };
 
-// Collects the text; every foreign string passes through printable().
+// Collects the text; every foreign string passes through shown().
 class page {
  public:
-  explicit page(const report_style& style) : colour_(style.colour) {}
+  explicit page(const report_style& style, const report_data* data = nullptr) : colour_(style.colour), data_(data) {}
 
   std::string paint(ink colour, std::string_view text) const {
     static constexpr std::string_view codes[] = {"0", "1", "2", "1;31", "1;33", "1;36"};
@@ -27,11 +30,23 @@ class page {
   void line(int indent, std::string_view text) {
     fmt::format_to(std::back_inserter(out_), "{:{}}{}\n", "", indent, text);
   }
+  // The line of the source file, if it can be had. Says whether.
+  bool source(int indent, const stack_frame& frame) {
+    if (!data_ || !data_->source_line || frame.file.empty() || frame.line <= 0) return false;
+    const std::string text = data_->source_line(frame.file, frame.line);
+    const auto begin = text.find_first_not_of(" \t");
+    if (begin == std::string::npos) return false;
+    const std::string number = std::to_string(frame.line);
+    line(indent, paint(ink::dim, fmt::format("{:>6} | ", number)) +
+                     printable(std::string_view(text).substr(begin), most_source_bytes));
+    return true;
+  }
   void gap() { out_ += '\n'; }
   std::string& text() { return out_; }
 
  private:
   bool colour_;
+  const report_data* data_;
   std::string out_;
 };
 
@@ -55,54 +70,45 @@ std::string size_text(std::uint64_t bytes) {
 
 std::string thread_text(const thread_ref& thread) {
   std::string text = fmt::format("thread {}", thread.index);
-  if (!thread.name.empty()) text += fmt::format(" \"{}\"", printable(thread.name));
+  if (!thread.name.empty()) text += fmt::format(" \"{}\"", shown(thread.name));
   return text + fmt::format(" (pid {}, tid {})", thread.pid, thread.tid);
 }
 
 std::string place(const stack_frame& frame) {
   if (frame.file.empty()) return {};
-  return frame.line > 0 ? fmt::format("{}:{}", printable(frame.file), frame.line) : printable(frame.file);
+  return frame.line > 0 ? fmt::format("{}:{}", shown(frame.file), frame.line) : shown(frame.file);
 }
 
 std::string frame_text(const stack_frame& frame) {
-  std::string text = frame.symbol.empty() ? std::string("??") : printable(frame.symbol);
+  std::string text = frame.symbol.empty() ? std::string("??") : shown(frame.symbol);
   if (const std::string where = place(frame); !where.empty()) return text + "  " + where;
-  if (!frame.module.empty()) return text + fmt::format("  ({}+{:#x})", printable(frame.module), frame.offset);
+  if (!frame.module.empty()) return text + fmt::format("  ({}+{:#x})", shown(frame.module), frame.offset);
   if (frame.address) text += fmt::format("  [{:#x}]", frame.address);
   return text;
-}
-
-// The first frame that says more than an address: where a person would look.
-const stack_frame* best_frame(const std::vector<stack_frame>& stack) {
-  for (const stack_frame& frame : stack) {
-    if (!frame.file.empty()) return &frame;
-  }
-  for (const stack_frame& frame : stack) {
-    if (!frame.symbol.empty()) return &frame;
-  }
-  return stack.empty() ? nullptr : &stack.front();
 }
 
 void write_stack(page& out, int indent, std::string_view title, const std::vector<stack_frame>& stack) {
   if (stack.empty()) return;
   out.line(indent, title);
   const std::size_t count = std::min(stack.size(), frames_shown);
+  bool quoted = false;
   for (std::size_t i = 0; i < count; ++i) {
     out.line(indent + 2, fmt::format("{} {}", out.paint(ink::dim, fmt::format("#{}", i)), frame_text(stack[i])));
+    quoted = quoted || out.source(indent + 2, stack[i]);
   }
   if (count < stack.size()) out.line(indent + 2, fmt::format("... {} more", stack.size() - count));
 }
 
 std::string capture_text(const capture_ref& capture) {
-  std::string text = fmt::format("capture {} ({} mode, {}), begun by {}", capture.id, printable(capture.mode),
-                                 printable(capture.stream), thread_text(capture.origin_thread));
+  std::string text = fmt::format("capture {} ({} mode, {}), begun by {}", capture.id, shown(capture.mode),
+                                 shown(capture.stream), thread_text(capture.origin_thread));
   if (const stack_frame* frame = best_frame(capture.began_at)) text += " in " + frame_text(*frame);
   return text;
 }
 
 void write_pointer(page& out, const pointer_ref& pointer) {
-  std::string text = fmt::format("{:#x} in node {} ({})", pointer.address, pointer.node, printable(pointer.node_type));
-  if (!pointer.kernel.empty()) text += fmt::format(", kernel {}", printable(pointer.kernel));
+  std::string text = fmt::format("{:#x} in node {} ({})", pointer.address, pointer.node, shown(pointer.node_type));
+  if (!pointer.kernel.empty()) text += fmt::format(", kernel {}", shown(pointer.kernel));
   if (pointer.parameter >= 0) text += fmt::format(", parameter {} at byte {}", pointer.parameter, pointer.offset);
   out.line(4, text);
   if (pointer.allocation_bytes) {
@@ -111,7 +117,7 @@ void write_pointer(page& out, const pointer_ref& pointer) {
   }
   write_stack(out, 6, "allocated", pointer.allocated_at);
   write_stack(out, 6, "freed", pointer.freed_at);
-  if (!pointer.owner_now.empty()) out.line(6, "now owned by " + printable(pointer.owner_now));
+  if (!pointer.owner_now.empty()) out.line(6, "now owned by " + shown(pointer.owner_now));
 }
 
 void write_cascade(page& out, const std::vector<cascade_call>& cascade) {
@@ -120,22 +126,22 @@ void write_cascade(page& out, const std::vector<cascade_call>& cascade) {
   for (const cascade_call& call : cascade) ++calls[{call.api, call.result}];
   out.line(2, fmt::format("{} later call{} failed because of this:", cascade.size(), cascade.size() == 1 ? "" : "s"));
   for (const auto& [call, count] : calls) {
-    out.line(4, fmt::format("{} -> {}{}", printable(call.first), call.second,
+    out.line(4, fmt::format("{} -> {}{}", shown(call.first), call.second,
                             count > 1 ? fmt::format(" ({} times)", count) : ""));
   }
 }
 
 std::string call_text(const finding& found) {
-  std::string text = printable(found.api);
-  if (!found.symbol.empty() && found.symbol != found.api) text += fmt::format(" [{}]", printable(found.symbol));
-  if (!found.runtime_api.empty()) text += fmt::format(", called by {}", printable(found.runtime_api));
+  std::string text = shown(found.api);
+  if (!found.symbol.empty() && found.symbol != found.api) text += fmt::format(" [{}]", shown(found.symbol));
+  if (!found.runtime_api.empty()) text += fmt::format(", called by {}", shown(found.runtime_api));
   text += fmt::format(" returned {}", found.result);
-  if (!found.result_name.empty()) text += fmt::format(" ({})", printable(found.result_name));
+  if (!found.result_name.empty()) text += fmt::format(" ({})", shown(found.result_name));
   return text;
 }
 
 void write_finding(page& out, const finding& found, const report_data& data) {
-  std::string title = out.paint(ink_of(found.sev), name_of(found.sev)) + ": " + printable(found.message);
+  std::string title = out.paint(ink_of(found.sev), name_of(found.sev)) + ": " + message_of(found);
   if (found.count > 1) title += fmt::format(" ({} times)", found.count);
   out.line(0, title);
   if (!found.api.empty()) out.line(2, fmt::format("{}, on {}", call_text(found), thread_text(found.thread)));
@@ -150,18 +156,17 @@ void write_finding(page& out, const finding& found, const report_data& data) {
   for (const pointer_ref& pointer : found.pointers) write_pointer(out, pointer);
   write_cascade(out, found.cascade);
   if (!found.after.empty()) {
-    std::string first = "after: " + printable(found.after);
+    std::string first = "after: " + shown(found.after);
     for (const finding& other : data.findings) {
       if (other.fingerprint != found.after) continue;
-      first =
-          fmt::format("after: {} {}, which came first in this capture", printable(other.rule), printable(other.api));
+      first = fmt::format("after: {} {}, which came first in this capture", shown(other.rule), shown(other.api));
     }
     out.line(2, first);
   }
-  if (!found.remediation.empty()) out.line(2, out.paint(ink::bold, "fix") + ": " + printable(found.remediation));
-  if (!found.doc.empty()) out.line(2, "see: " + printable(found.doc));
-  out.line(2,
-           out.paint(ink::dim, fmt::format("{}, fingerprint {}", name_of(found.conf), printable(found.fingerprint))));
+  if (!found.remediation.empty())
+    out.line(2, out.paint(ink::bold, "fix") + ": " + printable(found.remediation, most_message_bytes));
+  if (!found.doc.empty()) out.line(2, "see: " + shown(found.doc));
+  out.line(2, out.paint(ink::dim, fmt::format("{}, fingerprint {}", name_of(found.conf), shown(found.fingerprint))));
 }
 
 void write_findings(page& out, const report_data& data) {
@@ -171,7 +176,7 @@ void write_findings(page& out, const report_data& data) {
     const bool same_group = before && before->rule == found->rule && capture_id(*before) == capture_id(*found);
     if (before) out.gap();
     if (!same_group) {
-      out.line(0, out.paint(ink::bold, fmt::format("== {} {}", printable(found->rule), printable(found->name))));
+      out.line(0, out.paint(ink::bold, fmt::format("== {} {}", shown(found->rule), shown(found->name))));
       if (found->capture) out.line(3, capture_text(*found->capture));
     }
     write_finding(out, *found, data);
@@ -189,19 +194,21 @@ void write_missed(page& out, const report_data& data) {
     ids += (ids.empty() ? "" : ", ") + rule.id;
   }
   for (const auto& [reason, ids] : skipped) {
-    out.line(0, fmt::format("not evaluated: {} ({})", printable(ids), printable(reason)));
+    out.line(0, fmt::format("not evaluated: {} ({})", shown(ids), shown(reason)));
   }
   for (const auto& [name, counts] : summary.coverage) {
     if (counts.first == counts.second) continue;
-    out.line(0, fmt::format("coverage: {} was hooked {} times, CUPTI counted {}", printable(name), counts.first,
-                            counts.second));
+    out.line(
+        0, fmt::format("coverage: {} was hooked {} times, CUPTI counted {}", shown(name), counts.first, counts.second));
   }
   for (const uncovered_process& process : data.uncovered) {
     out.line(0, fmt::format("not covered: pid {} uses the driver without the shim: {}", process.pid,
-                            printable(process.command)));
+                            shown(process.command)));
   }
-  for (const std::string& reason : data.unreadable) out.line(0, "not read: " + printable(reason));
-  for (const std::string& note : summary.notes) out.line(0, "note: " + printable(note));
+  for (const std::string& reason : data.unreadable) out.line(0, "not read: " + shown(reason));
+  for (const auto* notes : {&summary.notes, &data.remarks}) {
+    for (const std::string& note : *notes) out.line(0, "note: " + printable(note, most_message_bytes));
+  }
   if (data.running) out.line(0, "note: the program is still running; this is what was recorded so far");
 }
 
@@ -210,14 +217,14 @@ void write_missed(page& out, const report_data& data) {
 std::string headline(const finding& found, const report_style& style) {
   const page out(style);
   std::string text = fmt::format("capturesan: {}: {} {}: {}", out.paint(ink_of(found.sev), name_of(found.sev)),
-                                 printable(found.rule), printable(found.name), printable(found.message));
+                                 shown(found.rule), shown(found.name), message_of(found));
   const stack_frame* frame = best_frame(found.python.empty() ? found.stack : found.python);
   if (frame) text += fmt::format(" [{}]", frame_text(*frame));
   return text;
 }
 
 std::string write_text(const report_data& data, const report_style& style) {
-  page out(style);
+  page out(style, &data);
   if (!style.brief || verdict_of(data) != verdict::clean) {
     write_findings(out, data);
     write_missed(out, data);

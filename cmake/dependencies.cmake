@@ -31,6 +31,7 @@ if(CAPTURESAN_PORTABLE) # what libdw.a needs in turn
   set(behind_dw elf z lzma bz2)
 endif()
 capturesan_dependency(dw HEADER elfutils/libdwfl.h LIBRARIES dw ${behind_dw})
+capturesan_dependency(pugixml HEADER pugixml.hpp LIBRARIES pugixml)
 target_link_libraries(dep_re2 INTERFACE Threads::Threads)
 
 add_library(dep_json INTERFACE)

@@ -61,10 +61,10 @@ bool write_reports(const report_data& data, const std::vector<report_target>& ta
       continue;
     }
     said = said || target.format->write == write_text;
-    written = write_all(STDOUT_FILENO, target.format->write(data, {colours(STDOUT_FILENO), false})) && written;
+    print(target.format->write(data, {colours(STDOUT_FILENO), false}));
   }
-  if (!said) write_all(STDERR_FILENO, last_line(data) + "\n");
-  return written;
+  if (!said) print_error(last_line(data) + "\n");
+  return write_companions(targets, data) && written;
 }
 
 int judge(std::string_view command, const invocation& in, bool may_be_running) {

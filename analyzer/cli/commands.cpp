@@ -92,8 +92,6 @@ const std::vector<command>& table() {
   return list;
 }
 
-void print(int fd, std::string_view text) { write_all(fd, text); }
-
 std::string overview() {
   std::string text = "usage: capturesan COMMAND [OPTION]... [ARGUMENT]...\n\n"
                      "Finds what breaks CUDA graph captures, and what makes their replays silently wrong.\n\n";
@@ -140,7 +138,7 @@ int run_one(const command& c, const std::vector<std::string>& words) {
   if (!read) return refuse(c, read.problems());
   const invocation& in = read.value();
   if (in.help) {
-    print(STDOUT_FILENO, help_of(c));
+    print(help_of(c));
     return exit_ok;
   }
   for (const std::string& warning : in.warnings) say("warning: " + warning);
@@ -166,11 +164,12 @@ const command* find_command(std::string_view name) {
   return nullptr;
 }
 
-int dispatch(const std::vector<std::string>& words) {
-  occupy_standard_streams();
+namespace {
+
+int dispatch_words(const std::vector<std::string>& words) {
   try {
     if (words.empty()) {
-      print(STDERR_FILENO, overview());
+      print_error(overview());
       return exit_usage;
     }
     std::string name = words[0];
@@ -181,7 +180,7 @@ int dispatch(const std::vector<std::string>& words) {
       rest = {"--help"};
     }
     if (name == "help" || name == "--help" || name == "-h") {
-      print(STDOUT_FILENO, overview());
+      print(overview());
       return exit_ok;
     }
     const command* c = find_command(name);
@@ -190,6 +189,17 @@ int dispatch(const std::vector<std::string>& words) {
     say(fmt::format("internal error: {}", error.what()));
     return exit_internal;
   }
+}
+
+} // namespace
+
+int dispatch(const std::vector<std::string>& words) {
+  occupy_standard_streams();
+  const int code = dispatch_words(words);
+  const std::string failure = output_failure();
+  if (failure.empty()) return code;
+  say(failure); // an answer that did not arrive is no answer
+  return exit_internal;
 }
 
 } // namespace capturesan::cli

@@ -1,15 +1,12 @@
 // capturesan.yaml. The only file of the command that knows yaml-cpp; its exceptions end here.
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <fmt/format.h>
-#include <fstream>
-#include <iterator>
 #include <set>
 #include <unistd.h>
 #include <yaml-cpp/yaml.h>
 
 #include "analyzer/cli/options.h"
+#include "analyzer/cli/text_file.h"
 
 namespace capturesan::cli {
 
@@ -132,21 +129,9 @@ class config_reader {
 
 std::vector<problem> read_file(const std::string& path, option_values& values) {
   if (::access(path.c_str(), F_OK) != 0) return {};
-  std::ifstream file(path, std::ios::binary);
-  std::string text;
-  if (file) {
-    text.resize(most_bytes + 1);
-    file.read(text.data(), static_cast<std::streamsize>(text.size()));
-    text.resize(static_cast<std::size_t>(std::max<std::streamsize>(file.gcount(), 0)));
-  }
-  problem p;
-  p.at.file = path;
-  if (!file.eof() || file.bad()) {
-    p.message =
-        text.size() > most_bytes ? "larger than 1 MiB" : fmt::format("cannot be read: {}", std::strerror(errno));
-    return {p};
-  }
-  return config_reader(path, std::move(text)).read(values);
+  result<std::string> text = read_text_file(path, most_bytes);
+  if (!text) return text.problems();
+  return config_reader(path, std::move(text.value())).read(values);
 }
 
 } // namespace capturesan::cli

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "analyzer/byte_source.h"
 #include "analyzer/cli/trace_folder.h"
 #include "trace/format.h"
 
@@ -119,9 +120,9 @@ std::vector<pid_t> running_processes(const std::string& trace) {
   std::vector<pid_t> running;
   for (const std::string& path : files) {
     trace::file_header header{};
-    std::ifstream file(path, std::ios::binary);
-    file.read(reinterpret_cast<char*>(&header), sizeof header);
-    if (!file || std::memcmp(header.magic, trace::file_magic, sizeof header.magic) != 0) continue;
+    const result<std::unique_ptr<byte_source>> file = open_file(path);
+    if (!file || file.value()->read(0, &header, sizeof header) != sizeof header) continue;
+    if (std::memcmp(header.magic, trace::file_magic, sizeof header.magic) != 0) continue;
     if (header.state.load() != trace::process_state::running) continue;
     const auto pid = static_cast<pid_t>(header.pid);
     const char state = stat_of(pid).state;

@@ -38,17 +38,17 @@ std::string version_text(int version) { return fmt::format("CUDA {}.{}", version
 
 class examination {
  public:
-  void good(const std::string& text) { write_all(STDOUT_FILENO, fmt::format("ok    {}\n", printable(text))); }
-  void remark(const std::string& text) { write_all(STDOUT_FILENO, fmt::format("note  {}\n", printable(text))); }
+  void good(const std::string& text) { print(fmt::format("ok    {}\n", printable(text))); }
+  void remark(const std::string& text) { print(fmt::format("note  {}\n", printable(text))); }
   void bad(const std::string& text, const std::string& cure) {
     ++obstacles_;
-    write_all(STDOUT_FILENO, fmt::format("STOP  {}\n      -> {}\n", printable(text), printable(cure)));
+    print(fmt::format("STOP  {}\n      -> {}\n", printable(text), printable(cure)));
   }
   int end() {
     const std::string text = obstacles_ == 0
                                  ? "nothing stands in the way: a program in which nothing was seen made no driver call"
                                  : fmt::format("{} obstacle{}", obstacles_, obstacles_ == 1 ? "" : "s");
-    write_all(STDOUT_FILENO, fmt::format("capturesan: {}\n", text));
+    print(fmt::format("capturesan: {}\n", text));
     return obstacles_ ? exit_findings : exit_ok;
   }
 

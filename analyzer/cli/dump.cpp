@@ -49,7 +49,7 @@ class printer {
   printer(const printer&) = delete;
   printer& operator=(const printer&) = delete;
 
-  void print(const dump_line& line) {
+  void add(const dump_line& line) {
     text_ += json_ ? to_json(line) : to_text(line);
     text_ += '\n';
     if (text_.size() > (1 << 16)) flush();
@@ -59,7 +59,8 @@ class printer {
 
  private:
   void flush() {
-    open_ = open_ && write_all(STDOUT_FILENO, text_);
+    if (open_) print(text_);
+    open_ = output_failure().empty();
     text_.clear();
   }
   bool json_, open_ = true;
@@ -87,13 +88,13 @@ int dump(const std::vector<std::string>& paths, bool as_json) {
     file->add_unfinished();
     order.add(*file);
     start_ns = std::min(start_ns, file->process().to_ns(file->process().clock_ticks));
-    for (const dump_line& line : describe_process(file->process())) out.print(line);
+    for (const dump_line& line : describe_process(file->process())) out.add(line);
   }
   record_describer records(start_ns);
   order.collect();
   order.drain(merger::no_horizon, [&](const merged_event& event) {
     if (!out.open()) return;
-    for (const dump_line& line : records.describe(event)) out.print(line);
+    for (const dump_line& line : records.describe(event)) out.add(line);
   });
   return exit_ok;
 }

@@ -57,7 +57,7 @@ int env_command(const invocation& in) {
   if (!set) return refuse(set.problems());
   std::string text;
   for (const auto& [name, value] : set.value()) text += fmt::format("export {}={}\n", name, quoted(value));
-  write_all(STDOUT_FILENO, text);
+  print(text);
   say(fmt::format("{}{}start the program, then: capturesan check {}", choice.value().remark,
                   choice.value().remark.empty() ? "" : "; ", request.folder));
   return exit_ok;

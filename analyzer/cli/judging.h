@@ -10,17 +10,10 @@
 #include "analyzer/audit.h"
 #include "analyzer/cli/exit_code.h"
 #include "analyzer/cli/options.h"
+#include "analyzer/cli/report_files.h"
 #include "analyzer/report.h"
 
 namespace capturesan::cli {
-
-struct report_target {
-  const report_format* format = nullptr;
-  std::string file; // empty: stdout or stderr, as the command sees fit
-};
-
-// The --report options. Fails on an unknown format and on a file that cannot be written.
-result<std::vector<report_target>> report_targets(const option_values& options);
 
 enum class reading : std::uint8_t {
   saved,   // nobody writes it any more
@@ -37,8 +30,5 @@ report_data describe(const audit& judged, const option_values& options);
 
 // Fills in exit code and reason.
 void conclude(report_data& data, const option_values& options);
-
-// Writes one report into its file. Says on stderr why it could not.
-bool write_report_file(const report_target& target, const report_data& data);
 
 } // namespace capturesan::cli

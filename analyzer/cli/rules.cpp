@@ -28,7 +28,7 @@ int list(const rule_set& rules) {
     text += fmt::format("{:<8}{:<32}{:<9}{:<11}{}{}\n", rule.id, rule.name, name_of(rule.sev), name_of(rule.conf),
                         rule.level == "full" ? "needs level full" : "", rule.enabled ? "" : "  off by default");
   }
-  write_all(STDOUT_FILENO, text);
+  print(text);
   return exit_ok;
 }
 
@@ -55,7 +55,7 @@ int show(const rule_set& rules, const std::string& id) {
     add("see", rule.doc);
     add("tests", std::to_string(rule.tests));
     add("defined", fmt::format("{}:{}", rule.at.file, rule.at.line));
-    write_all(STDOUT_FILENO, text);
+    print(text);
     return exit_ok;
   }
   const std::string near = did_you_mean(id, std::vector<std::string_view>(ids.begin(), ids.end()));
@@ -78,7 +78,7 @@ int test(const rule_set& rules) {
     if (rule.tests == 0) text += fmt::format("{}:{}: warning: {} has no test\n", rule.at.file, rule.at.line, rule.id);
   }
   text += fmt::format("{} passed, {} failed, {} expected to fail\n", passed, failed, todo);
-  write_all(STDOUT_FILENO, text);
+  print(text);
   return failed ? exit_findings : exit_ok;
 }
 

@@ -68,6 +68,7 @@ class watched_run {
   void read_what_is_new();
   void note_unread_files();
   int report();
+  bool write_reports(const report_data& data);
   void save_session();
 
   const invocation& in_;
@@ -227,6 +228,23 @@ void watched_run::note_unread_files() {
   }
 }
 
+// Text goes to stderr anyway; a runner reads annotations from there as well as from stdout, which is the program's.
+bool watched_run::write_reports(const report_data& data) {
+  bool written = true;
+  for (report_target target : targets_) {
+    if (target.file.empty() && target.format->file.empty()) {
+      if (target.format->write != write_text) print_error(target.format->write(data, {}));
+      continue;
+    }
+    if (target.file.empty()) {
+      target.file = fmt::format("{}/{}", folder_, target.format->file);
+      say(fmt::format("{} report in {}", target.format->name, shown_path(target.file)));
+    }
+    written = write_report_file(target, data) && written;
+  }
+  return write_companions(targets_, data) && written;
+}
+
 int watched_run::report() {
   read_trace();
   // What a living process has left open is not yet a mistake.
@@ -242,12 +260,7 @@ int watched_run::report() {
   data.unreadable = unreadable_;
   conclude(data, in_.options);
 
-  bool written = true;
-  for (report_target target : targets_) {
-    if (target.file.empty() && target.format->write == write_text) continue; // goes to stderr anyway
-    if (target.file.empty()) target.file = fmt::format("{}/report.{}", folder_, target.format->suffix);
-    written = write_report_file(target, data) && written;
-  }
+  const bool written = write_reports(data);
   if (const int signal = session_.child_signal) {
     say(fmt::format("the program was ended by signal {} ({})", signal, strsignal(signal)));
   }
@@ -257,7 +270,7 @@ int watched_run::report() {
     say(fmt::format("{} note{}: capturesan report {}", data.summary.notes.size(),
                     data.summary.notes.size() == 1 ? "" : "s", shown_path(folder_)));
   }
-  write_all(STDERR_FILENO, write_text(data, {colours(STDERR_FILENO), true}));
+  print_error(write_text(data, {colours(STDERR_FILENO), true}));
   return written && !broken_ ? data.exit_code : exit_internal;
 }
 

@@ -3,12 +3,15 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "analyzer/cli/text_file.h"
+
 namespace capturesan::cli {
 
 namespace {
 
 using json = nlohmann::ordered_json;
 constexpr int session_schema = 1;
+constexpr std::size_t most_bytes = 64 << 20;
 
 std::string file_of(const std::string& folder) { return folder + "/session.json"; }
 
@@ -38,10 +41,10 @@ bool write_session(const std::string& folder, const session_record& record) {
 }
 
 std::optional<session_record> read_session(const std::string& folder) {
-  std::ifstream file(file_of(folder), std::ios::binary);
-  if (!file) return std::nullopt;
+  const result<std::string> text = read_text_file(file_of(folder), most_bytes);
+  if (!text) return std::nullopt;
   try {
-    const json in = json::parse(file);
+    const json in = json::parse(text.value());
     if (in.at("schema") != session_schema) return std::nullopt;
     session_record record;
     in.at("session").get_to(record.session);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -28,6 +29,21 @@ bool write_all(int fd, std::string_view text) {
   }
   return true;
 }
+
+namespace {
+
+std::string failed_output; // the first failure; one command runs in this process
+
+void print_to(int fd, std::string_view name, std::string_view text) {
+  if (write_all(fd, text) || !failed_output.empty()) return;
+  failed_output = fmt::format("{} cannot be written: {}", name, std::strerror(errno));
+}
+
+} // namespace
+
+void print(std::string_view text) { print_to(STDOUT_FILENO, "standard output", text); }
+void print_error(std::string_view text) { print_to(STDERR_FILENO, "standard error", text); }
+std::string output_failure() { return failed_output; }
 
 void say(std::string_view text) { write_all(STDERR_FILENO, fmt::format("capturesan: {}\n", printable(text))); }
 

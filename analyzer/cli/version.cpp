@@ -10,8 +10,8 @@
 namespace capturesan::cli {
 
 int version_command(const invocation&) {
-  write_all(STDOUT_FILENO, fmt::format("capturesan {}, trace format {}.{}, {} driver calls known\n", CAPTURESAN_VERSION,
-                                       trace::format_major, trace::format_minor, trace::call_count));
+  print(fmt::format("capturesan {}, trace format {}.{}, {} driver calls known\n", CAPTURESAN_VERSION,
+                    trace::format_major, trace::format_minor, trace::call_count));
   return exit_ok;
 }
 

@@ -27,6 +27,7 @@ LIBRARIES = [
      "the contract and the analyzer must build without CUDA"),
     ("CUPTI", r"cupti.*", r"(interpose|tests)/.*", "only the shim speaks CUPTI"),
     ("yaml-cpp", r"yaml-cpp/.*", r"analyzer/(rule_reader|yaml_\w+|cli/config\w*)\.(h|cpp)", "one file turns YAML into our own types"),
+    ("pugixml", r"pugixml.hpp", r"analyzer/report_junit\.cpp", "one report is XML"),
     ("PEGTL", r"tao/pegtl.*", r"analyzer/\w+\.(h|cpp)", "the condition language belongs to the analyzer"),
     ("Boost.Program_options", r"boost/.*", r"(analyzer/cli|kernels|tests)/.*", "arguments are the command line's"),
     ("libdw", r"(elfutils/.*|dwarf\.h|libelf\.h|gelf\.h)", r"(analyzer/symbols\.cpp|analyzer/cli/program\.cpp|tests/.*)",

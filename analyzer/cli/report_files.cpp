@@ -1,0 +1,129 @@
+#include "analyzer/cli/report_files.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "analyzer/cli/terminal.h"
+#include "analyzer/cli/text_file.h"
+
+namespace capturesan::cli {
+
+namespace {
+
+using file_id = std::pair<dev_t, ino_t>;
+
+constexpr std::size_t most_source_bytes = 8 << 20;
+
+problem failure(std::string message, std::string hint = {}) {
+  problem p;
+  p.message = std::move(message);
+  p.hint = std::move(hint);
+  return p;
+}
+
+result<const report_format*> format_named(const std::string& name) {
+  if (const report_format* format = find_format(name)) return format;
+  std::string known;
+  std::vector<std::string_view> names;
+  for (const report_format& format : report_formats) {
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", format.name);
+    names.push_back(format.name);
+  }
+  const std::string near = did_you_mean(name, names);
+  return failure(fmt::format("--report: unknown format '{}'", name),
+                 near.empty() ? "there are " + known : fmt::format("did you mean {}?", near));
+}
+
+// Opens the file as it will be opened in the end: better now than after hours of a run. A device may be named twice.
+result<std::optional<file_id>> try_file(const std::string& file) {
+  const int fd = ::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+  if (fd < 0 && errno == ENXIO) return std::optional<file_id>(); // a pipe nobody reads yet
+  if (fd < 0) return failure(fmt::format("--report: {} cannot be written: {}", file, std::strerror(errno)));
+  struct stat info {};
+  const bool one_of_a_kind = ::fstat(fd, &info) == 0 && !S_ISCHR(info.st_mode);
+  ::close(fd);
+  return one_of_a_kind ? std::optional<file_id>(file_id(info.st_dev, info.st_ino)) : std::nullopt;
+}
+
+} // namespace
+
+result<std::vector<report_target>> report_targets(const option_values& options) {
+  std::vector<report_target> targets;
+  std::set<file_id> files;
+  std::set<std::string_view> unnamed;
+  for (const std::string& text : options.list("report")) {
+    const auto equals = text.find('=');
+    const result<const report_format*> format = format_named(text.substr(0, equals));
+    if (!format) return format.problems();
+    report_target target{format.value(), {}};
+    if (equals == std::string::npos) {
+      if (!unnamed.insert(target.format->name).second) {
+        return failure(fmt::format("--report {} is given twice", target.format->name));
+      }
+      targets.push_back(target);
+      continue;
+    }
+    target.file = text.substr(equals + 1);
+    if (target.file.empty()) return failure(fmt::format("--report {}: no file after the =", text));
+    const result<std::optional<file_id>> id = try_file(target.file);
+    if (!id) return id.problems();
+    if (id.value() && !files.insert(*id.value()).second) {
+      return failure(fmt::format("two reports would be written to {}", target.file));
+    }
+    targets.push_back(target);
+  }
+  return targets;
+}
+
+bool write_report_file(const report_target& target, const report_data& data) {
+  const std::string text = target.format->write(data, {});
+  const int fd = ::open(target.file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  const bool written = fd >= 0 && write_all(fd, text);
+  const int error = errno;
+  const bool closed = fd < 0 || ::close(fd) == 0;
+  if (!written || !closed) say(fmt::format("{} could not be written: {}", target.file, std::strerror(error)));
+  return written && closed;
+}
+
+bool write_companions(const std::vector<report_target>& targets, const report_data& data) {
+  const char* page = std::getenv("GITHUB_STEP_SUMMARY");
+  const bool wanted = std::any_of(targets.begin(), targets.end(),
+                                  [](const report_target& t) { return t.format->write == write_github; });
+  if (!wanted || !page || !*page) return true;
+  const int fd = ::open(page, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  const bool written = fd >= 0 && write_all(fd, github_summary(data));
+  const int error = errno;
+  const bool closed = fd < 0 || ::close(fd) == 0;
+  if (!written || !closed) say(fmt::format("the step summary {} could not be written: {}", page, std::strerror(error)));
+  return written && closed;
+}
+
+std::function<std::string(const std::string&, int)> source_reader() {
+  using lines = std::vector<std::string>;
+  auto files = std::make_shared<std::map<std::string, lines>>();
+  return [files](const std::string& path, int line) -> std::string {
+    const auto [at, fresh] = files->try_emplace(path);
+    if (fresh) {
+      const result<std::string> text = read_text_file(path, most_source_bytes);
+      for (std::size_t begin = 0; text && begin < text.value().size();) {
+        const std::size_t end = std::min(text.value().find('\n', begin), text.value().size());
+        at->second.push_back(text.value().substr(begin, end - begin));
+        begin = end + 1;
+      }
+    }
+    const auto index = static_cast<std::size_t>(line) - 1;
+    return line > 0 && index < at->second.size() ? at->second[index] : std::string();
+  };
+}
+
+} // namespace capturesan::cli
