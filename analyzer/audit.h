@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -14,11 +15,26 @@
 
 namespace capturesan {
 
+// About a suppression, for CS903.
+struct own_note {
+  std::string text;       // a sentence without a line number: it is part of a fingerprint
+  std::uint64_t line = 0; // in the suppression file
+};
+
+// What is to be said at the end about findings that were known already.
+struct closing_notes {
+  std::vector<own_note> suppressions;
+  std::vector<std::string> remarks; // for audit_summary::notes
+};
+
 struct audit_options {
   std::vector<std::string> rule_files; // shipped packs and the user's, in order
   bool follow = false;                 // the traced processes may still be running
   bool keep = false;       // leaves a growing trace as it is: a second reader, beside the one it is recorded for
   bool list_nodes = false; // fills graph_summary::listed
+  // Called with each new finding before on_new_finding; may set `suppressed` and `suppressed_by`. May be empty.
+  std::function<void(finding&)> suppress;
+  std::function<closing_notes(const audit_summary&)> close; // called once, by finish(); may be empty
   std::function<void(const finding&)> on_new_finding; // called once per fingerprint, when first found; may be empty
   std::shared_ptr<symbolizer> symbols;                // names addresses; null = module and offset only
 };

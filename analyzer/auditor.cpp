@@ -65,15 +65,20 @@ std::string words(trace::lost_why why) {
 } // namespace
 
 auditor::auditor(const compiled_rules& rules, audit_options options)
-    : rules_(rules), options_(std::move(options)), store_(options_.symbols, options_.on_new_finding),
+    : rules_(rules), options_(std::move(options)), store_(options_.symbols, [this](finding& f) { take(f); }),
       engine_(rules_, store_) {
   set_up();
 }
 
 auditor::auditor(rule_set rules, audit_options options)
     : owned_(std::make_unique<rule_set>(std::move(rules))), rules_(owned_->compiled()), options_(std::move(options)),
-      store_(options_.symbols, options_.on_new_finding), engine_(rules_, store_) {
+      store_(options_.symbols, [this](finding& f) { take(f); }), engine_(rules_, store_) {
   set_up();
+}
+
+void auditor::take(finding& f) {
+  if (options_.suppress) options_.suppress(f);
+  if (options_.on_new_finding) options_.on_new_finding(f);
 }
 
 void auditor::set_up() {
@@ -186,6 +191,13 @@ void auditor::finish() {
   read_up_to(merger::no_horizon);
   for (const auto& p : model_.processes()) report_process(*p);
   summarize();
+  summarize_rules();
+  if (!options_.close || files_.empty()) return;
+  const closing_notes notes = options_.close(summary_);
+  summary_.notes.insert(summary_.notes.end(), notes.remarks.begin(), notes.remarks.end());
+  for (const own_note& note : notes.suppressions) {
+    engine_.on_own_event(own_event::suppression, *model_.processes().front(), last_ns_, {note.text, note.line});
+  }
   summarize_rules();
 }
 

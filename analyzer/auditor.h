@@ -31,6 +31,7 @@ class auditor final : public audit {
 
  private:
   void set_up();
+  void take(finding& f); // a new one
   std::size_t read_up_to(std::int64_t horizon_ns);
   void set_rates();
   void note_unfinished();

@@ -36,8 +36,8 @@ std::vector<std::string_view> field_names();
 
 // Kinds of events a rule may ask for: the call classes of the trace, then what only the analyzer knows.
 enum class event_kind : std::uint8_t {}; // below trace::class_count a trace::call_class
-inline constexpr std::string_view own_event_names[] = {"trace_lost",  "uncovered",  "deepbind",
-                                                       "unsupported", "cupti_held", "capture_unexplained"};
+inline constexpr std::string_view own_event_names[] = {"trace_lost", "uncovered",           "deepbind",   "unsupported",
+                                                       "cupti_held", "capture_unexplained", "suppression"};
 enum class own_event : std::uint8_t {
   trace_lost,
   uncovered,
@@ -45,6 +45,7 @@ enum class own_event : std::uint8_t {
   unsupported,
   cupti_held,
   capture_unexplained,
+  suppression,
   count
 };
 std::span<const std::string_view> event_kind_names();

@@ -29,7 +29,6 @@ std::string digest(std::string_view text) {
   return fmt::format("{:016x}{:016x}", fnv(0xcbf29ce484222325ull), fnv(0x9ae16a3b2f90404full));
 }
 
-// Frames of the driver and of the CUDA runtime say which call it was, not who made it.
 // Lines `  File "<file>", line <n> in <function>`; what else there is, or is cut off, is left out.
 std::vector<stack_frame> python_frames(std::string_view text) {
   std::vector<stack_frame> out;
@@ -52,8 +51,33 @@ std::vector<stack_frame> python_frames(std::string_view text) {
   return out;
 }
 
-bool is_cuda_module(std::string_view module) {
-  return module.starts_with("libcuda.so") || module.starts_with("libcudart");
+// Frames of the driver and of the CUDA runtime say which call it was, those of the C library and of the interpreter how
+// the program was started; not who made the call.
+bool is_nobodys(std::string_view module) {
+  static constexpr std::string_view names[] = {"libcuda.so", "libcudart", "libc.so", "libpthread.so",
+                                               "ld-linux",   "libpython", "python3"};
+  return std::any_of(std::begin(names), std::end(names), [&](auto name) { return module.starts_with(name); });
+}
+
+// The compiler's clones of a function ("f(int) [clone .isra.0]", "f.part.0") come and go with optimisation.
+std::string_view without_clone(std::string_view symbol) {
+  symbol = symbol.substr(0, symbol.find(" [clone"));
+  for (const std::string_view mark : {".isra.", ".constprop.", ".part.", ".cold", ".lto_priv."}) {
+    symbol = symbol.substr(0, symbol.find(mark));
+  }
+  return symbol;
+}
+
+void add_frames(std::string& all, const std::vector<stack_frame>& stack) {
+  std::size_t used = 0;
+  for (const stack_frame& frame : stack) {
+    if (used == fingerprint_frames) break;
+    if (is_nobodys(frame.module) || frame.symbol == "_start") continue;
+    // A Python frame has no module; its file is as good, without the folders of this machine.
+    all += '\n' + (frame.module.empty() ? file_name(frame.file) : frame.module) + '!';
+    all += without_clone(frame.symbol);
+    ++used;
+  }
 }
 
 } // namespace
@@ -176,13 +200,8 @@ finding finding_store::make(const rule& r, const subject& s, const rule_variant*
 // load address or an added line would change.
 std::string finding_store::fingerprint(const rule& r, const subject& s, const finding& f) {
   std::string all = r.about.id + '\n' + f.api;
-  std::size_t used = 0;
-  for (const stack_frame& frame : f.stack) {
-    if (used == fingerprint_frames) break;
-    if (is_cuda_module(frame.module)) continue;
-    all += '\n' + frame.module + '!' + frame.symbol;
-    ++used;
-  }
+  add_frames(all, f.python);
+  add_frames(all, f.stack);
   for (const field_id g : r.group_by) all += '\n' + std::string(info(g).name) + '=' + show(g, s.get(g));
   return digest(all);
 }

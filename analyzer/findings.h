@@ -15,7 +15,7 @@ namespace capturesan {
 
 class finding_store {
  public:
-  finding_store(std::shared_ptr<symbolizer> names, std::function<void(const finding&)> on_new)
+  finding_store(std::shared_ptr<symbolizer> names, std::function<void(finding&)> on_new)
       : names_(std::move(names)), on_new_(std::move(on_new)) {}
 
   // Adds a finding, or counts it if it is known. Returns its index.
@@ -44,7 +44,7 @@ class finding_store {
   static std::string fingerprint(const rule& r, const subject& s, const finding& f);
 
   std::shared_ptr<symbolizer> names_;
-  std::function<void(const finding&)> on_new_;
+  std::function<void(finding&)> on_new_;
   std::vector<finding> findings_;
   std::unordered_map<std::string, int> by_fingerprint_;
   std::int64_t start_ns_ = 0;

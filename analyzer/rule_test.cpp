@@ -96,7 +96,9 @@ rule_test_result run_one(const rule& r, const compiled_rules& rules, const yaml_
     const auto* level = test.find("level");
     scenario s(level != nullptr && level->text == "full" ? trace::trace_level::full : trace::trace_level::lite);
     for (const auto& e : given->items) s.add(e);
-    auditor a(rules, {});
+    audit_options options;
+    options.close = [&s](const audit_summary&) { return closing_notes{s.suppressions(), {}}; };
+    auditor a(rules, std::move(options));
     auto added = a.add_source(from_memory(s.bytes()), "test");
     if (!added) throw bad_test{&test, added.problems().front().message};
     a.finish();

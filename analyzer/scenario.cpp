@@ -123,8 +123,11 @@ void scenario::add_record(const yaml_node& n, const yaml_node& own) {
     builder_.text(t, trace::text_role::cupti_holder, count, text);
   } else if (own.text == "unsupported") {
     builder_.text(t, trace::text_role::unsupported, count, text);
+  } else if (own.text == "suppression") {
+    suppressions_.push_back({text, count});
   } else {
-    throw bad_test{&own, "'" + own.text + "' is no record; use lost, uncovered, deepbind, unsupported or cupti_held"};
+    throw bad_test{&own, "'" + own.text +
+                             "' is no record; use lost, uncovered, deepbind, unsupported, cupti_held or suppression"};
   }
   spans_.emplace_back(0, 0);
 }

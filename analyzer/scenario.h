@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "analyzer/audit.h"
 #include "analyzer/trace_builder.h"
 #include "analyzer/yaml_tree.h"
 #include "trace/call.h"
@@ -29,6 +30,8 @@ class scenario {
   void add(const yaml_node& n);
 
   std::vector<std::byte> bytes() const { return builder_.bytes(); }
+  // What is said about suppressions at the end.
+  const std::vector<own_note>& suppressions() const { return suppressions_; }
   // Which given event (from 1) happened at that time; 0 = none.
   int event_at(std::int64_t ns) const;
 
@@ -49,6 +52,7 @@ class scenario {
   void add_kernel(std::uint32_t t, const yaml_node& n, trace::node_record& r);
 
   trace_builder builder_;
+  std::vector<own_note> suppressions_;
   std::map<std::string, std::uint64_t> names_;
   std::map<std::string, std::uint32_t> threads_;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> open_; // captures: stream, begin

@@ -7,6 +7,7 @@
 #include "analyzer/cli/command.h"
 #include "analyzer/cli/descendants.h"
 #include "analyzer/cli/judging.h"
+#include "analyzer/cli/known_findings.h"
 #include "analyzer/cli/session.h"
 #include "analyzer/cli/terminal.h"
 #include "analyzer/cli/trace_folder.h"
@@ -67,13 +68,31 @@ bool write_reports(const report_data& data, const std::vector<report_target>& ta
   return write_companions(targets, data) && written;
 }
 
-int judge(std::string_view command, const invocation& in, bool may_be_running) {
+result<std::unique_ptr<audit>> audit_of(const invocation& in, reading way, bool with_baseline = true) {
+  result<std::unique_ptr<audit>> made = make_audit(in.options, way, {}, with_baseline);
+  if (!made) return made;
+  for (const std::string& trace : in.arguments) {
+    if (recorded_nothing(trace)) continue;
+    const result<std::size_t> added = made.value()->add(trace);
+    if (!added) return added.problems();
+  }
+  while (made.value()->poll() > 0) {
+  }
+  return made;
+}
+
+problem no_trace() {
   problem p;
   p.message = "no trace named";
   p.hint = "see --help";
-  if (in.arguments.empty()) return refuse(command, {p});
+  return p;
+}
+
+int judge(std::string_view command, const invocation& in, bool may_be_running) {
+  if (in.arguments.empty()) return refuse(command, {no_trace()});
   const result<std::vector<report_target>> targets = report_targets(in.options);
   if (!targets) return refuse(command, targets.problems());
+  problem p;
   p.message = "two reports cannot share stdout";
   p.hint = "write FORMAT=FILE for one of them";
   const auto on_stdout = [](const report_target& t) { return t.file.empty(); };
@@ -82,16 +101,9 @@ int judge(std::string_view command, const invocation& in, bool may_be_running) {
   bool running = false;
   for (const std::string& trace : in.arguments) running = running || !running_processes(trace).empty();
   const bool follow = may_be_running && running;
-  result<std::unique_ptr<audit>> made = make_audit(in.options, follow ? reading::beside : reading::saved, {});
+  result<std::unique_ptr<audit>> made = audit_of(in, follow ? reading::beside : reading::saved);
   if (!made) return refuse(command, made.problems());
   audit& judged = *made.value();
-  for (const std::string& trace : in.arguments) {
-    if (recorded_nothing(trace)) continue;
-    const result<std::size_t> added = judged.add(trace);
-    if (!added) return refuse(command, added.problems());
-  }
-  while (judged.poll() > 0) {
-  }
   if (!follow) judged.finish();
 
   report_data data = describe(judged, in.options);
@@ -107,5 +119,28 @@ int judge(std::string_view command, const invocation& in, bool may_be_running) {
 
 int check_command(const invocation& in) { return judge("check", in, false); }
 int report_command(const invocation& in) { return judge("report", in, true); }
+
+int baseline_command(const invocation& in) {
+  constexpr std::string_view name = "baseline";
+  if (in.arguments.empty()) return refuse(name, {no_trace()});
+  result<std::unique_ptr<audit>> made = audit_of(in, reading::saved, false);
+  if (!made) return refuse(name, made.problems());
+  made.value()->finish();
+  report_data data = describe(*made.value(), in.options);
+  add_sessions(data, in.arguments);
+  if (data.summary.events == 0 && !in.options.flag("allow-empty")) {
+    say("baseline: nothing was captured, so nothing was written down");
+    return exit_nothing;
+  }
+  const bool incomplete = verdict_of(data) == verdict::incomplete;
+  if (incomplete) say("baseline: the trace is incomplete, so findings may be missing");
+  if (incomplete && in.options.flag("strict")) return exit_incomplete;
+  const std::string text = baseline_text(data);
+  if (!in.options.given("baseline")) {
+    print(text);
+    return exit_ok;
+  }
+  return write_file(in.options.text("baseline"), text) ? exit_ok : exit_internal;
+}
 
 } // namespace capturesan::cli

@@ -25,6 +25,7 @@ const command* find_command(std::string_view name);
 int run_command(const invocation& in);
 int check_command(const invocation& in);
 int report_command(const invocation& in);
+int baseline_command(const invocation& in);
 int dump_command(const invocation& in);
 int env_command(const invocation& in);
 int rules_command(const invocation& in);

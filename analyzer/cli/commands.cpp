@@ -45,6 +45,15 @@ const std::vector<command>& table() {
        "As check; but nothing is concluded from the end of the trace while its program is alive.\n",
        "  capturesan report trace\n"
        "  capturesan report --show suspected --report text --report json=findings.json trace\n"},
+      {"baseline",
+       "TRACE...",
+       "write down the findings of a trace, so that later runs fail on new ones only",
+       baseline_command,
+       {{"rules", "suppress", "baseline", "show", "strict", "allow-empty"}, 64, false},
+       "Writes to the file of --baseline, else to stdout. Findings are known again by rule, callers and what the rule\n"
+       "groups by: never by lines or addresses.\n",
+       "  capturesan baseline --baseline capturesan-baseline.json trace\n"
+       "  capturesan run --baseline capturesan-baseline.json -- ./test_capture\n"},
       {"dump",
        "TRACE...",
        "print what was recorded, one line a record",
@@ -142,14 +151,6 @@ int run_one(const command& c, const std::vector<std::string>& words) {
     return exit_ok;
   }
   for (const std::string& warning : in.warnings) say("warning: " + warning);
-  for (const std::string_view name : {std::string_view("suppress"), std::string_view("baseline")}) {
-    // Ignoring it would change what a green run means.
-    const auto& accepted = c.accepts.names;
-    const bool accepts = std::find(accepted.begin(), accepted.end(), name) != accepted.end();
-    if (!accepts || !in.options.given(name)) continue;
-    say(fmt::format("{}: --{} is not available yet", c.name, name));
-    return exit_usage;
-  }
   return c.run(in);
 }
 

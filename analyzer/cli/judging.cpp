@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "analyzer/cli/installation.h"
+#include "analyzer/cli/known_findings.h"
 #include "analyzer/symbols.h"
 
 namespace capturesan::cli {
@@ -23,11 +24,15 @@ severity fail_severity(const option_values& options) {
 } // namespace
 
 result<std::unique_ptr<audit>> make_audit(const option_values& options, reading way,
-                                          std::function<void(const finding&)> on_new_finding) {
+                                          std::function<void(const finding&)> on_new_finding, bool with_baseline) {
   audit_options how;
   result<std::vector<std::string>> files = rule_files(options.list("rules"));
   if (!files) return files.problems();
   how.rule_files = std::move(files.value());
+  result<std::shared_ptr<known_findings>> known = known_findings::load(options, with_baseline);
+  if (!known) return known.problems();
+  how.suppress = [known = known.value()](finding& found) { known->apply(found); };
+  how.close = [known = known.value()](const audit_summary& summary) { return known->close(summary); };
   how.follow = way != reading::saved;
   how.keep = way == reading::beside;
   how.symbols = std::make_shared<symbols>();

@@ -21,9 +21,11 @@ enum class reading : std::uint8_t {
   beside,  // written for somebody else, who is reading it too
 };
 
-// Fails with the problems of the rule files. Findings too weak to be shown are not passed on.
+// Fails with the problems of the rule files, suppressions and baseline. Findings too weak to be shown are not passed
+// on. `with_baseline`: false for the command that writes one.
 result<std::unique_ptr<audit>> make_audit(const option_values& options, reading how,
-                                          std::function<void(const finding&)> on_new_finding);
+                                          std::function<void(const finding&)> on_new_finding,
+                                          bool with_baseline = true);
 
 // The report data that follows from audit and options; the rest is the caller's.
 report_data describe(const audit& judged, const option_values& options);

@@ -85,14 +85,17 @@ result<std::vector<report_target>> report_targets(const option_values& options) 
   return targets;
 }
 
-bool write_report_file(const report_target& target, const report_data& data) {
-  const std::string text = target.format->write(data, {});
-  const int fd = ::open(target.file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+bool write_file(const std::string& file, const std::string& text) {
+  const int fd = ::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   const bool written = fd >= 0 && write_all(fd, text);
   const int error = errno;
   const bool closed = fd < 0 || ::close(fd) == 0;
-  if (!written || !closed) say(fmt::format("{} could not be written: {}", target.file, std::strerror(error)));
+  if (!written || !closed) say(fmt::format("{} could not be written: {}", file, std::strerror(error)));
   return written && closed;
+}
+
+bool write_report_file(const report_target& target, const report_data& data) {
+  return write_file(target.file, target.format->write(data, {}));
 }
 
 bool write_companions(const std::vector<report_target>& targets, const report_data& data) {

@@ -17,6 +17,9 @@ struct report_target {
 // The --report options. Fails on an unknown format, on a file that cannot be written and on two reports in one file.
 result<std::vector<report_target>> report_targets(const option_values& options);
 
+// Replaces the file by the text. Says on stderr why it could not.
+bool write_file(const std::string& file, const std::string& text);
+
 // Writes one report into its file. Says on stderr why it could not.
 bool write_report_file(const report_target& target, const report_data& data);
 

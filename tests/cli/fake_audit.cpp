@@ -80,6 +80,7 @@ class fake_audit : public audit {
     for (const json& note : in.value("notes", json::array())) summary_.notes.push_back(note);
     for (const json& one : in.value("findings", json::array())) {
       findings_.push_back(make_finding(one));
+      if (options_.suppress) options_.suppress(findings_.back());
       if (options_.on_new_finding) options_.on_new_finding(findings_.back());
     }
   }

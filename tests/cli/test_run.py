@@ -74,7 +74,7 @@ class ExitCodes(CommandTest):
                       ["run", "--wait", "soon", "--", "true"], ["run", "--max-trace", "1 GiB", "--", "true"],
                       ["run", "--report", "jsn", "--", "true"], ["run", "--report", "json=", "--", "true"],
                       ["run", "--report", "json=no/such/folder/a", "--", "true"], ["run", "--level", "lite", "--level", "full", "--", "true"],
-                      ["run", "--suppress", "s.yaml", "--", "true"], ["run", "--baseline", "b", "--", "true"]):
+                      ["run", "--suppress", "no.yaml", "--", "true"], ["run", "--baseline", "no.json", "--", "true"]):
             done = self.call(*words)
             self.assertEqual(done.returncode, 2, words)
             self.assertEqual(done.stdout, "")
