@@ -1,0 +1,2 @@
+/* Nothing is captured, which is never green. */
+int main(void) { return 0; }
