@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fstream>
 #include <iterator>
+#include <sys/stat.h>
 
 #include "analyzer/byte_source.h"
 #include "analyzer/cli/trace_folder.h"
@@ -57,6 +58,17 @@ std::vector<pid_t> children_of(pid_t pid) {
   return children;
 }
 
+// By owner and mode alone, which is what a folder made by this command has.
+bool may_write(pid_t pid, const std::string& folder) {
+  struct stat process {};
+  struct stat place {};
+  if (::stat(fmt::format("/proc/{}", pid).c_str(), &process) != 0) return true;
+  if (::stat(folder.c_str(), &place) != 0) return true; // another fault, told elsewhere
+  if (process.st_uid == 0 || process.st_uid == place.st_uid) return true;
+  const mode_t needed = process.st_gid == place.st_gid ? S_IWGRP | S_IXGRP : S_IWOTH | S_IXOTH;
+  return (place.st_mode & needed) == needed;
+}
+
 std::string command_of(pid_t pid) {
   std::string text = read_file_of(pid, "cmdline");
   while (!text.empty() && text.back() == '\0') text.pop_back();
@@ -66,7 +78,9 @@ std::string command_of(pid_t pid) {
 
 } // namespace
 
-descendant_scan::descendant_scan(pid_t root) { processes_[root].started = stat_of(root).started; }
+descendant_scan::descendant_scan(pid_t root, std::string folder) : folder_(std::move(folder)) {
+  processes_[root].started = stat_of(root).started;
+}
 
 void descendant_scan::poll() {
   const clock::time_point begin = clock::now();
@@ -108,9 +122,11 @@ void descendant_scan::judge(pid_t pid) {
   const std::string maps = read_file_of(pid, "maps");
   const bool covered = maps.find("/libcapturesan.so") != std::string::npos;
   const bool driver = maps.find("/libcuda.so.") != std::string::npos;
-  process.settled = covered || driver;
-  if (covered || !driver || !listed_.insert({pid, process.started}).second) return;
-  uncovered_.push_back({static_cast<std::uint32_t>(pid), command_of(pid)});
+  const bool mute = covered && driver && !may_write(pid, folder_);
+  process.settled = driver || (covered && !mute);
+  if ((covered && !mute) || !driver || !listed_.insert({pid, process.started}).second) return;
+  uncovered_.push_back(
+      {static_cast<std::uint32_t>(pid), command_of(pid) + (mute ? " (may not write into the trace folder)" : "")});
 }
 
 std::vector<pid_t> running_processes(const std::string& trace) {

@@ -17,7 +17,8 @@ namespace capturesan::cli {
 // Looks through /proc for the descendants of a process. Costs little: scans come less often when they take long.
 class descendant_scan {
  public:
-  explicit descendant_scan(pid_t root);
+  // `folder`: of the trace; a process that may not write there is not covered, whatever it has loaded.
+  descendant_scan(pid_t root, std::string folder);
 
   // Looks again if it is time.
   void poll();
@@ -32,6 +33,7 @@ class descendant_scan {
   void scan();
   void judge(pid_t pid);
 
+  std::string folder_;
   std::map<pid_t, seen> processes_; // alive at the last scan; children stay known when their parent ends
   std::vector<uncovered_process> uncovered_;
   std::set<std::pair<pid_t, std::uint64_t>> listed_;

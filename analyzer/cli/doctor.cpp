@@ -1,11 +1,14 @@
 // `doctor`: everything that is known to keep the shim or the driver away, and what to do about each.
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fmt/format.h>
 #include <fstream>
 #include <iterator>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include "analyzer/cli/bystanders.h"
 #include "analyzer/cli/command.h"
 #include "analyzer/cli/driver_choice.h"
 #include "analyzer/cli/exit_code.h"
@@ -23,6 +26,7 @@ namespace {
 // The shim finds the driver's functions through cuGetProcAddress, and the edges of a graph through cuGraphGetEdges_v2
 // (`since` in calls.def).
 constexpr int oldest_driver = 11030, oldest_full_driver = 12030;
+constexpr double oldest_toolkit = 12.4; // that can compile kernels and examples
 
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
@@ -32,6 +36,17 @@ std::string variable(const char* name) {
 std::string read_file_of(const std::string& process, std::string_view name) {
   std::ifstream file(fmt::format("/proc/{}/{}", process, name), std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// NAME=VALUE, from text with a 0 after each.
+std::vector<std::string> split_environment(const std::string& text) {
+  std::vector<std::string> entries;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\0', at), text.size());
+    if (end > at) entries.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return entries;
 }
 
 std::string version_text(int version) { return fmt::format("CUDA {}.{}", version / 1000, version % 1000 / 10); }
@@ -55,8 +70,9 @@ class examination {
   void parts();
   void surroundings();
   void driver(const std::string& wanted);
+  void toolkit();
   void trace(const std::string& wanted);
-  void program(const std::string& name);
+  void program(const std::string& name, bool simulated);
   void process(const std::string& pid);
 
  private:
@@ -91,9 +107,9 @@ void examination::surroundings() {
   if (variable("CAPTURESAN") == "off") bad("CAPTURESAN=off makes the shim do nothing", "unset CAPTURESAN");
   const std::string preload = variable("LD_PRELOAD");
   if (!preload.empty()) remark(fmt::format("LD_PRELOAD is set and will be kept: {}", preload));
-  for (const char* name : {"CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"}) {
-    if (!variable(name).empty()) remark(fmt::format("{}={}: another tool watches too", name, variable(name)));
-  }
+  std::vector<std::string> entries;
+  for (auto entry = environ; *entry; ++entry) entries.emplace_back(*entry);
+  for (const std::string& text : tools_in_environment(entries)) remark(text);
 }
 
 void examination::driver(const std::string& wanted) {
@@ -120,7 +136,23 @@ void examination::driver(const std::string& wanted) {
   }
 }
 
+// Only for those who build kernels: the command itself needs none.
+void examination::toolkit() {
+  const std::string version = toolkit_version();
+  if (version.empty()) return remark("no CUDA toolkit (nvcc) on PATH; only building kernels would need one");
+  if (std::strtod(version.c_str(), nullptr) < oldest_toolkit) {
+    return remark(
+        fmt::format("the CUDA toolkit on PATH is {}; {} or newer is needed to build kernels", version, oldest_toolkit));
+  }
+  good("CUDA toolkit " + version);
+}
+
 void examination::trace(const std::string& wanted) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < trace_room) {
+    bad(fmt::format("files may not grow beyond {} KiB (ulimit -f), too little for a trace", limit.rlim_cur / 1024),
+        "raise the limit");
+  }
   std::error_code error;
   std::vector<std::string> places = {wanted};
   if (wanted.empty()) places = {std::filesystem::current_path(error).string(), variable("TMPDIR"), "/dev/shm"};
@@ -136,7 +168,7 @@ void examination::trace(const std::string& wanted) {
   bad("no place for the trace: " + reasons, "name a local folder with -o");
 }
 
-void examination::program(const std::string& name) {
+void examination::program(const std::string& name, bool simulated) {
   const result<program_file> found = inspect_program(name);
   if (!found) return bad(found.problems()[0].message, "check the name and PATH");
   const program_file& file = found.value();
@@ -149,6 +181,16 @@ void examination::program(const std::string& name) {
     if (file.musl()) cure = "use a build for glibc";
     if (!file.foreign.empty()) cure = "use a build for this machine";
     bad(obstacle, cure);
+  }
+  if (file.static_runtime() && simulated) {
+    bad(fmt::format("{} has NVIDIA's runtime linked in, which refuses the simulated driver", file.image),
+        "link it with -cudart shared, or run it on a GPU");
+  } else if (file.static_runtime()) {
+    good("it has NVIDIA's runtime linked in; its calls are seen at the driver");
+  }
+  const std::string python = python_version(file);
+  if (!python.empty() && !python_has_frames(python)) {
+    remark(fmt::format("Python {}: no Python frames; they can be had from 3.11 and 3.12", python));
   }
   if (!file.sanitizer().empty())
     remark(fmt::format("it links {}, which will be preloaded before the shim", file.sanitizer()));
@@ -167,6 +209,12 @@ void examination::process(const std::string& pid) {
   if (environment.find(std::string_view("\0CAPTURESAN=off\0", 16)) != std::string::npos) {
     bad(fmt::format("process {} was started with CAPTURESAN=off", pid), "start it without");
   }
+  for (const std::string& text : tools_in_environment(split_environment(environment))) remark(text);
+  for (const std::string& text : tools_in_maps(maps)) remark(text);
+  const std::string python = python_version(maps);
+  if (!python.empty() && !python_has_frames(python)) {
+    remark(fmt::format("Python {}: no Python frames; they can be had from 3.11 and 3.12", python));
+  }
   const std::string status = read_file_of(pid, "status");
   const auto tracer = status.find("TracerPid:\t");
   if (tracer != std::string::npos && status.compare(tracer + 11, 2, "0\n") != 0) {
@@ -179,7 +227,7 @@ void examination::process(const std::string& pid) {
   if (asked) {
     bad(fmt::format("process {} was started with the shim in LD_PRELOAD but has not loaded it", pid),
         "see the next lines");
-    program(image);
+    program(image, false);
   } else {
     bad(fmt::format("process {} ({}) was started without the shim in LD_PRELOAD", pid, image),
         "start it under `capturesan run`, or with the variables of `capturesan env`; sudo, ssh, env -i and batch "
@@ -198,8 +246,11 @@ int doctor_command(const invocation& in) {
   e.parts();
   e.surroundings();
   e.driver(in.options.text("driver"));
+  e.toolkit();
   e.trace(in.options.text("output"));
-  if (!in.program.empty()) e.program(in.program[0]);
+  const std::string wanted = in.options.text("driver");
+  const bool simulated = wanted == "sim" || (wanted == "auto" && !probe_driver().usable());
+  if (!in.program.empty()) e.program(in.program[0], simulated);
   return e.end();
 }
 

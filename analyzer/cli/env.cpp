@@ -50,6 +50,9 @@ int env_command(const invocation& in) {
   request.simulated = choice.value().simulated;
   request.preload = variable("LD_PRELOAD");
   request.libraries = variable("LD_LIBRARY_PATH");
+  // First without a folder, so that what is refused leaves none behind.
+  request.folder = "/";
+  if (const result<variables> set = session_environment(request, in.options); !set) return refuse(set.problems());
   result<std::string> folder = make_trace_folder(in.options.text("output"), request.session);
   if (!folder) return refuse(folder.problems());
   request.folder = folder.value();
@@ -58,6 +61,10 @@ int env_command(const invocation& in) {
   std::string text;
   for (const auto& [name, value] : set.value()) text += fmt::format("export {}={}\n", name, quoted(value));
   print(text);
+  if (!output_failure().empty()) {
+    ::rmdir(request.folder.c_str()); // nobody knows of it; stays if it is not empty
+    return exit_internal;
+  }
   say(fmt::format("{}{}start the program, then: capturesan check {}", choice.value().remark,
                   choice.value().remark.empty() ? "" : "; ", request.folder));
   return exit_ok;

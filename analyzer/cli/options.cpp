@@ -100,9 +100,21 @@ std::uint64_t parse_bytes(std::string_view text, bool& ok) {
     std::string_view name;
     std::uint64_t bytes;
   };
-  static constexpr unit units[] = {
-      {"", 1},      {"B", 1},     {"KiB", 1ull << 10}, {"MiB", 1ull << 20}, {"GiB", 1ull << 30}, {"TiB", 1ull << 40},
-      {"kB", 1000}, {"KB", 1000}, {"MB", 1000'000},    {"GB", 1000'000'000}};
+  static constexpr unit units[] = {{"", 1},
+                                   {"B", 1},
+                                   {"KiB", 1ull << 10},
+                                   {"MiB", 1ull << 20},
+                                   {"GiB", 1ull << 30},
+                                   {"TiB", 1ull << 40},
+                                   {"kB", 1000},
+                                   {"KB", 1000},
+                                   {"MB", 1000'000},
+                                   {"GB", 1000'000'000},
+                                   // As ulimit, docker and df mean them.
+                                   {"K", 1ull << 10},
+                                   {"M", 1ull << 20},
+                                   {"G", 1ull << 30},
+                                   {"T", 1ull << 40}};
   std::uint64_t value = 0;
   const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const std::string_view name(rest, static_cast<std::size_t>(text.data() + text.size() - rest));
@@ -127,7 +139,7 @@ std::string check_value(const option_info& option, const std::string& text) {
     return parse_number(text, number) ? "" : fmt::format("'{}' is not a number >= 0", text);
   case option_type::bytes:
     parse_bytes(text, ok);
-    return ok ? "" : fmt::format("'{}' is not a size such as 64MiB or 1000000", text);
+    return ok ? "" : fmt::format("'{}' is not a size such as 64MiB, 10G or 1000000", text);
   case option_type::choice:
     if (std::find(option.choices.begin(), option.choices.end(), text) != option.choices.end()) return "";
     return fmt::format("'{}' is not one of {}", text, fmt::join(option.choices, ", "));

@@ -186,7 +186,7 @@ void watched_run::read_what_is_new() {
 }
 
 void watched_run::watch(child_process& child, signal_watch& signals) {
-  descendant_scan scan(child.pid());
+  descendant_scan scan(child.pid(), folder_);
   const bool look_around = in_.options.text("children") == "all";
   while (!child.poll()) {
     bool to_group = false;
@@ -250,6 +250,9 @@ int watched_run::report() {
   // What a living process has left open is not yet a mistake.
   if (!still_running_ && !broken_) audit_->finish();
   note_unread_files();
+  std::error_code error;
+  const bool removed = !std::filesystem::is_directory(folder_, error);
+  if (removed) unreadable_.push_back(folder_ + " was removed while the program ran");
   report_data data = describe(*audit_, in_.options);
   data.uncovered = session_.uncovered;
   data.command = in_.program;
@@ -264,7 +267,7 @@ int watched_run::report() {
   if (const int signal = session_.child_signal) {
     say(fmt::format("the program was ended by signal {} ({})", signal, strsignal(signal)));
   }
-  if (data.summary.events == 0 && !in_.options.flag("allow-empty")) {
+  if (data.summary.events == 0 && !removed && !in_.options.flag("allow-empty")) {
     say(fmt::format("no driver call was seen; `capturesan doctor -- {}` looks for the reason", in_.program[0]));
   } else if (verdict_of(data) == verdict::clean && !data.summary.notes.empty()) {
     say(fmt::format("{} note{}: capturesan report {}", data.summary.notes.size(),

@@ -1,9 +1,10 @@
 """`check`, `report`, `env` and `doctor`."""
 import json
 import os
+import subprocess
 import unittest
 
-from support import BUILD, CHILD, CLEAN, ERROR, INCOMPLETE, WARNING, CommandTest
+from support import BUILD, CHILD, CLEAN, ERROR, INCOMPLETE, WARNING, CommandTest, clean_environment
 
 
 class Check(CommandTest):
@@ -64,6 +65,14 @@ class Env(CommandTest):
         script = f'eval "$({self.command} env --driver sim -o "it\'s here" 2>/dev/null)"; {CHILD} exit 6; echo $? "$CAPTURESAN_OUTPUT"'
         done = self.call("-c", script, command="sh")
         self.assertEqual(done.stdout, f"6 {self.folder.resolve()}/it's here\n")
+
+
+    def test_what_nobody_got_leaves_no_folder(self):
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([self.command, "env", "--driver", "sim", "-o", "t"], cwd=self.folder, env=clean_environment(), stdout=full,
+                                  stderr=subprocess.PIPE, check=False)
+        self.assertEqual(done.returncode, 5)
+        self.assertEqual(list(self.folder.iterdir()), [])
 
 
 class Doctor(CommandTest):

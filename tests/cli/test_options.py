@@ -80,8 +80,15 @@ class Mistakes(CommandTest):
         self.assertIn("--level", self.said("run", "--level"))
         self.assertIn("--strict", self.said("run", "--strict=yes", "--", "true"))
         self.assertIn("'fast' is not one of lite, full", self.said("run", "--level=fast", "--", "true"))
-        self.assertIn("--max-trace: '12 MiB' is not a size such as 64MiB or 1000000", self.said("run", "--max-trace", "12 MiB", "--", "true"))
+        self.assertIn("--max-trace: '12 MiB' is not a size such as 64MiB, 10G or 1000000", self.said("run", "--max-trace", "12 MiB", "--", "true"))
         self.assertIn("did you mean json?", self.said("run", "--report", "jsno", "--", "true"))
+
+    def test_sizes(self):
+        for text, number in (("10G", 10 << 30), ("64M", 64 << 20), ("3K", 3 << 10), ("2GiB", 2 << 30), ("5MB", 5000000), ("7", 7)):
+            done = self.call("run", "--driver", "sim", "--max-trace", text, "--", "sh", "-c", "echo $CAPTURESAN_MAX_TRACE")
+            self.assertEqual(done.stdout, f"{number}\n", text)
+        for text in ("10g", "G", "1.5G", "-1", "10GG", "99999999999G"):
+            self.assertIn("is not a size", self.said("run", "--max-trace", text, "--", "true"), text)
 
     def test_nothing_at_all(self):
         done = self.call()

@@ -100,6 +100,18 @@ class Programs(CommandTest):
 
 
 class Descendants(CommandTest):
+    def test_another_user_who_may_not_write_the_trace(self):
+        if os.getuid() != 0 or not shutil.which("setpriv"):
+            self.skipTest("needs root and setpriv")
+        child = f"{CHILD} map {DRIVER} sleep 600"
+        words = ["run", "--driver", "sim", "-o", "t", "--", "setpriv", "--clear-groups", "--reuid"]
+        done = self.call(*words, "65534", "--regid", "65534", "sh", "-c", child)
+        self.assertRegex(done.stderr, r"not covered: pid \d+ .*map .* \(may not write into the trace folder\)")
+        self.assertIn(", incomplete; ", self.last_line(done.stderr))
+        words[4] = "u"
+        done = self.call(*words, "0", "--regid", "0", "sh", "-c", child)
+        self.assertNotIn("not covered", done.stderr)
+
     def test_not_covered(self):
         script = f'printf %s "$1" >"$CAPTURESAN_OUTPUT/one.fake"; env -u LD_PRELOAD {CHILD} map {DRIVER} sleep 600'
         words = ("run", "--driver", "sim", "-o", "t")

@@ -64,6 +64,15 @@ class ExitCodes(CommandTest):
         self.assertEqual(done.returncode, 5, done.stderr)
         self.last_line(done.stderr)
 
+    def test_a_folder_that_was_removed_is_not_called_empty(self):
+        done = self.run_child("exit", "0", options=["-o", "t"])
+        self.assertIn("nothing captured", self.last_line(done.stderr))
+        done = self.call("run", "--driver", "sim", "-o", "gone", "--", "rm", "-r", self.folder / "gone")
+        self.assertEqual(done.returncode, 4, done.stderr)  # nothing was checked, so it is not green
+        self.assertIn("gone was removed while the program ran", done.stderr)
+        self.assertIn(", incomplete;", self.last_line(done.stderr))
+        self.assertNotIn("doctor", done.stderr)
+
     def test_a_file_that_is_no_trace(self):
         done = self.run_finding("rubbish", options=["--strict"])
         self.assertEqual(done.returncode, 3, done.stderr)
