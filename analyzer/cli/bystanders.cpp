@@ -113,8 +113,8 @@ std::string python_version(std::string_view maps) {
   return library.empty() ? version_after(maps, "/bin/python3.") : library;
 }
 
-// CPython's dump of a thread's frames, which works without the interpreter's lock, is exported by these.
-bool python_has_frames(std::string_view version) { return version == "3.11" || version == "3.12"; }
+// Those that interpose/python.cpp can read without the lock of the interpreter.
+bool python_has_frames(std::string_view version) { return version == "3.11" || version == "3.12" || version == "3.13"; }
 
 std::string toolkit_version() {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(::popen("nvcc --version 2>/dev/null", "r"), &::pclose);

@@ -190,7 +190,7 @@ void examination::program(const std::string& name, bool simulated) {
   }
   const std::string python = python_version(file);
   if (!python.empty() && !python_has_frames(python)) {
-    remark(fmt::format("Python {}: no Python frames; they can be had from 3.11 and 3.12", python));
+    remark(fmt::format("Python {}: no Python frames; they can be had from 3.11 to 3.13", python));
   }
   if (!file.sanitizer().empty())
     remark(fmt::format("it links {}, which will be preloaded before the shim", file.sanitizer()));
@@ -213,7 +213,7 @@ void examination::process(const std::string& pid) {
   for (const std::string& text : tools_in_maps(maps)) remark(text);
   const std::string python = python_version(maps);
   if (!python.empty() && !python_has_frames(python)) {
-    remark(fmt::format("Python {}: no Python frames; they can be had from 3.11 and 3.12", python));
+    remark(fmt::format("Python {}: no Python frames; they can be had from 3.11 to 3.13", python));
   }
   const std::string status = read_file_of(pid, "status");
   const auto tracer = status.find("TracerPid:\t");

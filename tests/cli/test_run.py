@@ -255,7 +255,7 @@ class Trace(CommandTest):
         done = self.call("run", "--driver", "sim", "-o", "t", "--max-trace", "2MiB", "--children", "none", "--", "sh", "-c", script,
                          environment={"OWN": "kept", "LD_LIBRARY_PATH": "/own", "CAPTURESAN_LEVEL": "full"})
         lib = self.command.resolve().parents[1] / "lib"
-        self.assertEqual(done.stdout.strip(), f"{lib}/libcapturesan.so|{lib}/sim:/own|{self.folder.resolve()}/t|full|auto|none|2097152|set|kept")
+        self.assertEqual(done.stdout.strip(), f"{lib}/libcapturesan.so|{lib}/sim:/own|{self.folder.resolve()}/t|full|off|none|2097152|set|kept")
 
     def test_own_preloads_are_kept(self):
         lib = self.command.resolve().parents[1] / "lib"
