@@ -4,6 +4,11 @@
 # SEPARATE: relocatable device code. Objects are compiled once per set of flags.
 set(CAPTURESAN_RUNTIME_GENCODE -gencode=arch=compute_90,code=[sm_90,compute_90])
 
+set(nvcc_command ${CAPTURESAN_NVCC})
+if(CAPTURESAN_CCACHE)
+  list(PREPEND nvcc_command ${CAPTURESAN_CCACHE})
+endif()
+
 function(capturesan_runtime_program name source)
   cmake_parse_arguments(arg "PER_THREAD;SEPARATE;STATIC;NVIDIA" "FOLDER" "" ${ARGN})
   set(flags -std=c++17 -g -O1 ${CAPTURESAN_RUNTIME_GENCODE} -I${CMAKE_SOURCE_DIR} -I${CMAKE_SOURCE_DIR}/include)
@@ -22,7 +27,7 @@ function(capturesan_runtime_program name source)
     set_property(GLOBAL APPEND PROPERTY CAPTURESAN_RUNTIME_OBJECTS ${object})
     add_custom_command(
       OUTPUT ${object}
-      COMMAND ${CAPTURESAN_NVCC} ${flags} -MD -MF ${object}.d -c -o ${object} ${CMAKE_CURRENT_SOURCE_DIR}/${source}
+      COMMAND ${nvcc_command} ${flags} -MD -MF ${object}.d -c -o ${object} ${CMAKE_CURRENT_SOURCE_DIR}/${source}
       MAIN_DEPENDENCY ${source} DEPFILE ${object}.d
       COMMENT "Compiling ${source} with nvcc" VERBATIM)
   endif()
