@@ -22,11 +22,27 @@ void merge_into(reach& to, const reach& from) {
   }
 }
 
+// Whether a refused call can be what invalidated this capture. A status is read a moment after the call returned: by
+// then another thread may have broken its own capture, and this call must not be blamed for that. Truth: the matrix,
+// and the facts "overlap: ..." (tests/golden).
+bool in_reach(const process_state& p, const capture_state& c, const event_view& v, stream_key key) {
+  constexpr int unsupported = 900;
+  if (c.members.contains(key) || (v.operand_event != nullptr && v.operand_event->capture == c.id)) return true;
+  if (v.event->result != unsupported) return true; // 906 breaks every capture it meets, 902 two of them
+  const bool waits = v.call->cls == call_class::sync || v.call->cls == call_class::query;
+  const auto named = p.capturing.find(key);
+  const bool names_another = named != p.capturing.end() && named->second != &c;
+  if (waits && names_another) return false; // breaks the capture it names and no other
+  if (c.mode == capture_mode::global || c.thread == v.thread->index) return true;
+  // What belongs to another thread and is not global is broken by its streams, or by what is about the whole context.
+  return v.call->cls == call_class::context_event || (v.call->cls == call_class::sync && v.event->stream == 0);
+}
+
 // The call a status record speaks of may invalidate several captures; this is the one to report: first those it
 // invalidated just now, the thread's own before others', then its stream's capture, then the youngest invalidated one.
-int preference(const capture_state& c, const event_view& v, capture_status status, stream_key key) {
+int preference(const capture_state& c, const event_view& v, capture_status status, stream_key key, bool reached) {
   int points = 0;
-  if (status == capture_status::invalidated && !c.culprit_seen) points += 16;
+  if (status == capture_status::invalidated && !c.culprit_seen && reached) points += 16;
   if (c.members.contains(key)) points += 8;
   if (c.thread == v.thread->index) points += 4;
   if (c.workers.contains(v.thread->index)) points += 2;
@@ -101,13 +117,14 @@ void model::judge_refusal(process_state& p, event_view& v, const thread_cursor& 
     const auto s = r.as<trace::capture_status_record>();
     auto* c = const_cast<capture_state*>(p.capture_at(s.stream, s.begin));
     if (c == nullptr) return;
-    const int points = preference(*c, v, s.status, key);
+    const bool reached = in_reach(p, *c, v, key);
+    const int points = preference(*c, v, s.status, key, reached);
     if (points >= best_points) {
       best = c;
       best_status = s.status;
       best_points = points;
     }
-    if (s.status == capture_status::invalidated) invalidated.push_back(c);
+    if (s.status == capture_status::invalidated && reached) invalidated.push_back(c);
   });
   if (best != nullptr) {
     v.capture = best;
@@ -127,7 +144,7 @@ void model::judge_refusal(process_state& p, event_view& v, const thread_cursor& 
   // A call of another thread that broke a capture may take its place only after the capture's end: it was under way
   // when that end returned.
   for (const auto& c : p.unexplained) {
-    if (c->culprit_seen || e.begin > c->end_ticks || e.end < c->begin_ticks) continue;
+    if (c->culprit_seen || e.begin > c->end_ticks || e.end < c->begin_ticks || !in_reach(p, *c, v, key)) continue;
     c->culprit_seen = true;
     v.claimed.push_back(c.get());
     if (best == nullptr) {

@@ -72,7 +72,8 @@ struct hook<Id, CUresult(A...)> {
 
   static CUresult CUDAAPI call(A... a) {
     if constexpr (when != trace::record_when::always) {
-      if ((attention.load(std::memory_order_relaxed) & matters) == 0) [[likely]] {
+      // Acquire: whoever sees that the driver is resolved must see its entry points.
+      if ((attention.load(std::memory_order_acquire) & matters) == 0) [[likely]] {
         if constexpr (row.cls == call_class::launch) {
           if (!launched_before(operands_of<Id>::a::before(std::tie(a...)))) {
             return recorded(reinterpret_cast<u64>(__builtin_return_address(0)), a...);

@@ -57,6 +57,15 @@ inline u64 clock_now_ns(clockid_t clock) {
 
 // System calls by number: a neighbour may have interposed the libc functions of the same name.
 inline long raw(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0, long f = 0) {
+#if defined(__SANITIZE_THREAD__) // it must see that an address stands for new memory
+  if (number == SYS_mmap) {
+    return reinterpret_cast<long>(::mmap(reinterpret_cast<void*>(a), static_cast<std::size_t>(b), static_cast<int>(c),
+                                         static_cast<int>(d), static_cast<int>(e), f));
+  }
+  if (number == SYS_munmap) {
+    return ::munmap(reinterpret_cast<void*>(a), static_cast<std::size_t>(b));
+  }
+#endif
   return ::syscall(number, a, b, c, d, e, f);
 }
 template <class T>

@@ -78,6 +78,45 @@ TEST_CASE("a call that breaks two captures is one finding and explains both") {
   CHECK(j.findings()[0].cascade.size() == 2);
 }
 
+// Facts "overlap: two threads, thread-local, each alone" and "overlap: sync of a stream that captures, from a third
+// capture": each of these calls breaks one capture. The other is broken already when the status is read, by a call that
+// takes its place later.
+TEST_CASE("a capture that another thread broke in the same moment is not this call's") {
+  const auto two = [](const char* call, std::uint64_t first_stream, std::uint64_t second_stream, std::uint64_t mode) {
+    trace_builder b;
+    const auto b1 = b.call(1, {.symbol = "cuStreamBeginCapture_v2", .stream = s1, .arg = {mode}});
+    const auto b2 = b.call(2, {.symbol = "cuStreamBeginCapture_v2", .stream = s2, .arg = {mode}});
+    for (const auto& [t, s] : {std::pair{1u, first_stream}, std::pair{2u, second_stream}}) {
+      b.status(t, s1, b1, trace::capture_status::invalidated);
+      b.status(t, s2, b2, trace::capture_status::invalidated);
+      b.call(t, {.symbol = call, .result = 900, .stream = s});
+    }
+    for (const auto& [t, s, begin] : {std::tuple{1u, s1, b1}, std::tuple{2u, s2, b2}}) {
+      b.status(t, s, begin, trace::capture_status::invalidated);
+      b.call(t, {.symbol = "cuStreamEndCapture", .result = 901, .stream = s});
+    }
+    return judged(b.bytes());
+  };
+  const auto own = [](const judged& j, const char* rule) {
+    REQUIRE(j.findings().size() == 1); // the same mistake, made twice
+    const finding& f = j.findings()[0];
+    CHECK(f.rule == rule);
+    CHECK(f.count == 2);
+    REQUIRE(f.capture);
+    CHECK(f.thread.index == static_cast<std::uint32_t>(f.capture->id)); // thread 1 began capture 1
+    CHECK(f.cascade.size() == 2);
+  };
+  constexpr std::uint64_t global = 0, thread_local_ = 1, relaxed = 2;
+  own(two("cuStreamSynchronize", s1, s2, global), "CS101");
+  own(two("cuStreamSynchronize", s1, s2, thread_local_), "CS101");
+  own(two("cuStreamQuery", s1, s2, relaxed), "CS101");
+  own(two("cuMemAlloc_v2", 0, 0, thread_local_), "CS105");
+  // "overlap: cuCtxSynchronize with two relaxed captures": this one does break both.
+  const judged both = two("cuCtxSynchronize", 0, 0, relaxed);
+  REQUIRE(both.findings().size() >= 1);
+  CHECK(both.findings()[0].cascade.size() == 2);
+}
+
 TEST_CASE("the same fault in a loop is one finding with a count") {
   trace_builder b;
   for (int i = 0; i < 5; ++i) {
