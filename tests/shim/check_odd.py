@@ -4,7 +4,9 @@
 usage: check_odd.py --build DIR
 """
 import argparse
+import glob
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -27,13 +29,13 @@ class Odd:
                            timeout=120)
         return p.stdout, p.stderr, p.returncode
 
-    def compare(self, title, arguments, files, preload="{shim}", plain_preload="", most=None):
+    def compare(self, title, arguments, files, preload="{shim}", plain_preload="", most=None, extra=None):
         """`files`: traces there must be at least; `most`: and at most."""
         program = [os.path.join(self.build, "tests", "odd_victim")] + arguments
         plain = self.run(program, {"LD_PRELOAD": plain_preload} if plain_preload else {})
         with tempfile.TemporaryDirectory() as place:
             out = os.path.join(place, "trace")
-            shim = self.run(program, {"LD_PRELOAD": preload.format(shim=self.shim), "CAPTURESAN_OUTPUT": out})
+            shim = self.run(program, {"LD_PRELOAD": preload.format(shim=self.shim), "CAPTURESAN_OUTPUT": out, **(extra or {})})
             traces = check_victim.traces(out)
         problems = []
         if plain != shim:
@@ -71,6 +73,31 @@ def full_disk(odd):
         os.rmdir(place)
 
 
+def removed_folder(odd):
+    """Somebody removes the trace while it is written: the program ends as it would."""
+    with tempfile.TemporaryDirectory() as place:
+        out = os.path.join(place, "trace")
+        env = dict(os.environ, LD_LIBRARY_PATH=os.path.join(odd.build, "lib", "fake"), LD_PRELOAD=odd.shim, CAPTURESAN_OUTPUT=out)
+        p = subprocess.Popen([os.path.join(odd.build, "tests", "storm"), os.path.join(place, "progress"), "8", "exit"], env=env,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        while p.poll() is None and not check_victim.traces(out):
+            pass
+        before = p.poll() is None
+        shutil.rmtree(out, ignore_errors=True)
+        err = p.communicate()[1]
+        good = before and p.returncode == 3 and not err and not check_victim.traces(out)
+    print("folder removed meanwhile: %s (exit %d, still running when it was removed: %s)" % ("ok" if good else "FAILED", p.returncode, before))
+    odd.failed += not good
+
+
+def jemalloc():
+    """An allocator that replaces malloc, where there is one."""
+    for pattern in ("/usr/lib/*/libjemalloc.so.2", "/usr/lib64/libjemalloc.so.2"):
+        for path in glob.glob(pattern):
+            return path
+    return None
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", required=True)
@@ -88,6 +115,20 @@ def main():
     if os.path.exists(noshim):
         odd.compare("another interposer before us", ["reload", odd.plugin], 1, preload=noshim + ":{shim}", plain_preload=noshim)
         odd.compare("another interposer behind us", ["reload", odd.plugin], 1, preload="{shim}:" + noshim, plain_preload=noshim)
+    none = {"CAPTURESAN_CHILDREN": "none"}
+    odd.compare("100 forks from among eight busy threads", ["fork_storm"], 101, most=101)
+    odd.compare("the same, children not followed", ["fork_storm"], 1, most=1, extra=none)
+    odd.compare("posix_spawn", ["spawn"], 11, most=11)
+    odd.compare("posix_spawn, children not followed", ["spawn"], 1, most=1, extra=none)
+    odd.compare("children not followed find the environment as without us", ["spawn_environment"], 1, most=1, extra=none)
+    allocator = jemalloc()
+    if allocator:
+        for order in (allocator + ":{shim}", "{shim}:" + allocator):
+            odd.compare("jemalloc, preloaded %s us" % ("before" if order.endswith("}") else "behind"), ["fork_storm"], 101, most=101,
+                        preload=order, plain_preload=allocator)
+    else:
+        print("jemalloc: not run, libjemalloc2 is not installed")
+    removed_folder(odd)
     full_disk(odd)
     return 1 if odd.failed else 0
 

@@ -1,6 +1,6 @@
 // Programs that use a driver in unusual ways or moments; output and exit code must not depend on the shim.
 //   odd_victim preinit | at_exit | signal | deepbind PLUGIN | dlmopen PLUGIN | reload PLUGIN | tls PLUGIN | forks |
-//   daemon
+//   fork_storm | daemon | spawn | spawn_environment | child | child_environment
 #define __CUDA_API_VERSION_INTERNAL 1
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -12,8 +12,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
+#include <vector>
 
 #include <dlfcn.h>
+#include <spawn.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -97,6 +100,61 @@ int forks() {
   return 0;
 }
 
+// Forks while eight threads are in the middle of calls: whatever lock or record they hold, the child has its own.
+int fork_storm() {
+  std::atomic<bool> stop{false};
+  std::atomic<long> refused{0};
+  std::vector<std::thread> pool;
+  for (int i = 0; i < 8; ++i) {
+    pool.emplace_back([&] {
+      while (!stop.load(std::memory_order_relaxed)) refused += cuEventQuery(nullptr) != CUDA_SUCCESS ? 1 : 0;
+    });
+  }
+  int ended = 0;
+  for (int i = 0; i < 100; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      for (int n = 0; n < 10; ++n) cuEventQuery(nullptr);
+      _exit(i % 7);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    ended += WIFEXITED(status) && WEXITSTATUS(status) == i % 7 ? 1 : 0;
+  }
+  stop = true;
+  for (auto& t : pool) t.join();
+  std::printf("%d children ended as they should, %ld calls refused\n", ended, refused.load());
+  return 0;
+}
+
+extern "C" char** environ;
+
+// posix_spawn shares the parent's memory until the new image is there.
+int spawn(const char* what) {
+  char name[] = "odd_victim";
+  char word[32];
+  std::snprintf(word, sizeof(word), "%s", what);
+  char* arguments[] = {name, word, nullptr};
+  int good = 0;
+  for (int i = 0; i < 10; ++i) {
+    std::fflush(stdout);
+    pid_t child = -1;
+    if (posix_spawn(&child, "/proc/self/exe", nullptr, nullptr, arguments, environ) != 0) return 1;
+    int status = 0;
+    waitpid(child, &status, 0);
+    good += WIFEXITED(status) && WEXITSTATUS(status) == 5 && cuEventQuery(nullptr) == CUDA_SUCCESS ? 1 : 0;
+  }
+  std::printf("%d spawned\n", good);
+  return 0;
+}
+
+int print_environment() {
+  for (char** e = environ; *e != nullptr; ++e) {
+    if (std::strncmp(*e, "LD_PRELOAD", 10) == 0 || std::strncmp(*e, "CAPTURESAN", 10) == 0) std::puts(*e);
+  }
+  return 5;
+}
+
 int as_daemon() {
   std::fflush(stdout);
   int pipe_ends[2];
@@ -143,6 +201,11 @@ int main(int argc, char** argv) {
   if (is("reload")) return reload(path);
   if (is("tls")) return plugin(path, RTLD_NOW, false);
   if (is("forks")) return forks();
+  if (is("fork_storm")) return fork_storm();
+  if (is("spawn")) return spawn("child");
+  if (is("spawn_environment")) return spawn("child_environment");
+  if (is("child")) return 5;
+  if (is("child_environment")) return print_environment();
   if (is("daemon")) return as_daemon();
   return 2;
 }

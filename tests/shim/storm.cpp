@@ -1,12 +1,13 @@
 // Makes driver calls as fast as it can on many threads and counts them where a kill cannot reach: in a shared file.
-//   storm PROGRESS_FILE THREADS [end]
+//   storm PROGRESS_FILE THREADS [end [TOTAL]]
 // Thread n queries the "events" (n << 40) + 1, + 2, ...: every recorded call says which it was. `end`: how the program
-// ends by itself after 20,000 calls a thread: exit | _exit | quick_exit | abort | segv | join (threads end, new ones
-// are made, 50 times over).
+// ends by itself after 20,000 calls a thread: exit | _exit | quick_exit | abort | segv; or join: TOTAL threads of three
+// calls each, THREADS of them alive at the same time.
 #define __CUDA_API_VERSION_INTERNAL 1
 #include <cuda.h>
 
 #include <atomic>
+#include <barrier>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
@@ -21,7 +22,7 @@
 
 namespace {
 
-constexpr int max_threads = 4096;
+constexpr int max_threads = 1 << 17;
 constexpr std::uint64_t calls_before_end = 20000;
 
 using progress_table = std::atomic<std::uint64_t>[max_threads];
@@ -55,13 +56,20 @@ int main(int argc, char** argv) {
   const bool join = end != nullptr && std::strcmp(end, "join") == 0;
   const std::uint64_t calls = end == nullptr ? ~std::uint64_t{0} : join ? 3 : calls_before_end;
 
+  const int total = argc > 4 ? std::atoi(argv[4]) : 4096;
+  if (threads < 1 || threads > max_threads || total > max_threads) return 2;
+
   std::puts("started");
   std::fflush(stdout);
   std::uint64_t number = 0;
-  for (int round = 0; round < (join ? max_threads / threads : 1); ++round) {
+  for (int round = 0; round < (join ? total / threads : 1); ++round) {
     std::vector<std::thread> pool;
+    std::barrier together(threads);
     for (int i = 0; i < threads; ++i, ++number) {
-      pool.emplace_back([&progress, number, calls] { work(progress[number], number, calls); });
+      pool.emplace_back([&progress, &together, number, calls, join] {
+        work(progress[number], number, calls);
+        if (join) together.arrive_and_wait(); // all of them are alive now, with records of their own
+      });
     }
     for (auto& t : pool) t.join();
   }

@@ -29,7 +29,7 @@ struct storm_run {
   pid_t pid = -1;
   int out = -1;
 
-  explicit storm_run(int threads, const char* end) {
+  explicit storm_run(int threads, const char* end, const char* total = nullptr) {
     std::string name = (fs::temp_directory_path() / "capturesan-trust-XXXXXX").string();
     REQUIRE(mkdtemp(name.data()) != nullptr);
     folder = name;
@@ -44,7 +44,7 @@ struct storm_run {
       setenv("LD_PRELOAD", CAPTURESAN_SHIM, 1);
       setenv("LD_LIBRARY_PATH", CAPTURESAN_FAKE_DRIVER, 1);
       setenv("CAPTURESAN_OUTPUT", (folder / "trace").c_str(), 1);
-      execl(CAPTURESAN_STORM, "storm", progress.c_str(), count.c_str(), end, static_cast<char*>(nullptr));
+      execl(CAPTURESAN_STORM, "storm", progress.c_str(), count.c_str(), end, total, static_cast<char*>(nullptr));
       _exit(127);
     }
     close(pipe_ends[1]);
@@ -162,11 +162,24 @@ TEST_CASE("every other end leaves a whole trace") {
 }
 
 TEST_CASE("threads that come and go share chunks") {
-  storm_run run(64, "join"); // 4,096 threads, three calls each
+  const char* total = std::getenv("CAPTURESAN_JOINED_THREADS"); // 100,000 in the long form
+  const std::string threads = total == nullptr ? "4096" : total;
+  storm_run run(64, "join", threads.c_str());
   REQUIRE(run.wait_for_end() == 3);
   check(run);
   const read_back r = read_trace(run.trace());
-  CHECK(r.last.size() == 4096);
-  // 4,096 threads of three calls are 4 slots each: 256 KiB of records. One chunk a thread would be 64 MiB.
-  CHECK(fs::file_size(run.trace()) < 8u << 20);
+  const std::uint64_t joined = std::stoull(threads) / 64 * 64;
+  CHECK(r.last.size() == joined);
+  // A thread of three calls is 4 slots, 256 bytes; one chunk a thread would be 16 KiB.
+  CHECK(fs::file_size(run.trace()) < (8u << 20) + joined * 512);
+}
+
+TEST_CASE("a thousand threads alive at once take at most 64 KiB each") {
+  storm_run run(1000, "join", "1000");
+  REQUIRE(run.wait_for_end() == 3);
+  check(run);
+  const read_back r = read_trace(run.trace());
+  CHECK(r.last.size() == 1000);
+  // All that a thread has in the shim is its chunk in the mapped file and 72 bytes.
+  CHECK(fs::file_size(run.trace()) < 1000u * 64 * 1024);
 }
