@@ -310,8 +310,12 @@ void auditor::summarize() {
   s.replays = model_.replays();
   s.processes = files_.size();
   s.threads = s.dropped = 0;
+  s.ranks.clear();
   for (const auto& p : model_.processes()) {
     const traced_process& t = p->trace;
+    for (const traced_text& text : t.texts) {
+      if (text.role == trace::text_role::rank) s.ranks.push_back({t.pid, text.text, text.key});
+    }
     s.threads += t.threads.size();
     s.dropped += t.lost;
     if (t.truncated || t.recycled > 0) s.complete = false;

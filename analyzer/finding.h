@@ -122,8 +122,16 @@ struct driver_summary {
   std::string version, device;
 };
 
+// What a process said about its place in a distributed job.
+struct rank_summary {
+  std::uint32_t pid = 0;
+  std::string variable; // such as RANK, LOCAL_RANK, SLURM_PROCID
+  std::uint64_t rank = 0;
+};
+
 struct audit_summary {
   driver_summary driver;
+  std::vector<rank_summary> ranks;
   std::vector<capture_summary> captures; // the first 10,000
   std::uint64_t captures_begun = 0;      // all of them
   std::vector<graph_summary> graphs;

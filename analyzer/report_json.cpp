@@ -154,11 +154,12 @@ json lists_json(const report_data& data) {
   for (const uncovered_process& process : data.uncovered) {
     uncovered.push_back({{"pid", process.pid}, {"command", process.command}});
   }
-  return {{"captures", captures},
-          {"graphs", graphs},
-          {"rules", rules},
-          {"not_covered", uncovered},
-          {"not_read", data.unreadable}};
+  json ranks = json::array();
+  for (const rank_summary& rank : data.summary.ranks) {
+    ranks.push_back({{"pid", rank.pid}, {"variable", rank.variable}, {"rank", rank.rank}});
+  }
+  return {{"ranks", ranks}, {"captures", captures},     {"graphs", graphs},
+          {"rules", rules}, {"not_covered", uncovered}, {"not_read", data.unreadable}};
 }
 
 } // namespace

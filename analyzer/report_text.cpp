@@ -185,6 +185,16 @@ void write_findings(page& out, const report_data& data) {
   if (before) out.gap();
 }
 
+// Which process of a distributed job is which.
+void write_ranks(page& out, const report_data& data) {
+  std::map<std::uint32_t, std::string> of_process;
+  for (const rank_summary& rank : data.summary.ranks) {
+    std::string& words = of_process[rank.pid];
+    words += fmt::format("{}{}={}", words.empty() ? "" : " ", printable(rank.variable), rank.rank);
+  }
+  for (const auto& [pid, words] : of_process) out.line(0, fmt::format("process {}: {}", pid, words));
+}
+
 void write_missed(page& out, const report_data& data) {
   const audit_summary& summary = data.summary;
   std::map<std::string, std::string> skipped; // reason -> rules
@@ -227,6 +237,7 @@ std::string write_text(const report_data& data, const report_style& style) {
   page out(style, &data);
   if (!style.brief || verdict_of(data) != verdict::clean) {
     write_findings(out, data);
+    write_ranks(out, data);
     write_missed(out, data);
   }
   out.line(0, last_line(data));

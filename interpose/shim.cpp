@@ -171,7 +171,8 @@ void describe_process(thread_state* t) {
       at += static_cast<long>(std::strlen(text + at)) + 1;
     }
   }
-  for (const char* name : {"RANK", "LOCAL_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"}) {
+  for (const char* name : {"RANK", "LOCAL_RANK", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "PMI_RANK",
+                           "SLURM_PROCID", "SLURM_LOCALID"}) {
     const char* value = setting(name);
     if (value != nullptr && *value >= '0' && *value <= '9') {
       write_text(t, trace::text_role::rank, parse_number(value, 0), name);

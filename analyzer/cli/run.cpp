@@ -218,6 +218,10 @@ void watched_run::save_session() {
 
 // While files grow the audit is patient with those it cannot read yet; in the end they are gaps.
 void watched_run::note_unread_files() {
+  if (!std::filesystem::exists(folder_)) {
+    unreadable_.push_back(fmt::format("{} was removed while the program ran", folder_));
+    return;
+  }
   const std::vector<std::string> files = trace_files_in(folder_);
   if (files.size() <= audit_->summary().processes) return;
   for (const std::string& file : files) {

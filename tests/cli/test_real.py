@@ -45,6 +45,19 @@ class Run(RealTest):
         self.assertLessEqual(len(clean.stderr.splitlines()), 3)
         self.assertRegex(self.last_line(clean.stderr), r" 1 capture, [1-9]")
 
+    def test_ranks_of_a_distributed_job_are_named(self):
+        done = self.run_sim(MISTAKE, options=["--report", "json=a.json"],
+                            environment={"RANK": "3", "LOCAL_RANK": "1", "OMPI_COMM_WORLD_RANK": "5", "SLURM_PROCID": "7", "PMI_RANK": "x"})
+        ranks = json.loads((self.folder / "a.json").read_text())["ranks"]
+        self.assertEqual([(r["variable"], r["rank"]) for r in ranks],
+                         [("RANK", 3), ("LOCAL_RANK", 1), ("OMPI_COMM_WORLD_RANK", 5), ("SLURM_PROCID", 7)])
+        self.assertRegex(done.stderr, r"(?m)^process \d+: RANK=3 LOCAL_RANK=1 OMPI_COMM_WORLD_RANK=5 SLURM_PROCID=7$")
+
+    def test_a_trace_that_is_removed_meanwhile_is_never_called_clean(self):
+        done = self.run_sim("sh", "-c", '"$0"; rm -r "$CAPTURESAN_OUTPUT"', FIXED)
+        self.assertNotIn(", clean;", self.last_line(done.stderr))
+        self.assertRegex(done.stderr, "not read: .*/t was removed while the program ran")
+
     def test_stdout_and_code_are_those_of_the_program_alone(self):
         environment = {**clean_environment(), "LD_LIBRARY_PATH": str(BUILD / "lib/sim")}
         plain = subprocess.run([FIXED], env=environment, capture_output=True, check=False)
