@@ -100,18 +100,18 @@ int forks() {
   return 0;
 }
 
-// Forks while eight threads are in the middle of calls: whatever lock or record they hold, the child has its own.
+// Forks while four threads are in the middle of calls: whatever lock or record they hold, the child has its own.
 int fork_storm() {
   std::atomic<bool> stop{false};
   std::atomic<long> refused{0};
   std::vector<std::thread> pool;
-  for (int i = 0; i < 8; ++i) {
+  for (int i = 0; i < 4; ++i) {
     pool.emplace_back([&] {
       while (!stop.load(std::memory_order_relaxed)) refused += cuEventQuery(nullptr) != CUDA_SUCCESS ? 1 : 0;
     });
   }
   int ended = 0;
-  for (int i = 0; i < 100; ++i) {
+  for (int i = 0; i < 50; ++i) {
     const pid_t child = fork();
     if (child == 0) {
       for (int n = 0; n < 10; ++n) cuEventQuery(nullptr);
