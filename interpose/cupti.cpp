@@ -134,7 +134,12 @@ void note_missing(thread_state* t, trace::cupti_state otherwise) {
 slot_state take_slot(thread_state* t) {
   const bool required = options.cupti == cupti_use::require;
   if (library == nullptr) {
-    library = find_library(!required);
+    // The search allocates, so it is made anew only if an object has been loaded since the last one.
+    static std::atomic<u64> searched_at{0};
+    const u64 loaded = objects_loaded();
+    if (required || loaded == 0 || searched_at.exchange(loaded, std::memory_order_relaxed) != loaded) {
+      library = find_library(!required);
+    }
   }
   if (library == nullptr) {
     if (required) {

@@ -19,6 +19,7 @@ struct interpreter {
   dump_fn dump;
   bool by_offsets; // no function, but a table of where its fields are
   bool told;       // that frames cannot be had
+  u64 searched_at; // objects loaded when there was no Python yet
 };
 interpreter python;
 spin_lock python_lock;
@@ -31,6 +32,11 @@ bool find_interpreter(thread_state* t) {
   if (python.told) {
     return false;
   }
+  const u64 loaded = objects_loaded();
+  if (loaded != 0 && python.searched_at == loaded) {
+    return false;
+  }
+  python.searched_at = loaded;
   python.this_thread = reinterpret_cast<thread_state_fn>(libc_dlsym(RTLD_DEFAULT, "PyGILState_GetThisThreadState"));
   if (python.this_thread == nullptr) {
     return false; // not a Python process, so far

@@ -57,6 +57,19 @@ bool own_address(const void* address) {
   return address >= static_cast<const void*>(&__ehdr_start) && address < static_cast<const void*>(&_end);
 }
 
+u64 objects_loaded() {
+  u64 adds = 0;
+  ::dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t size, void* to) {
+        if (size >= offsetof(dl_phdr_info, dlpi_adds) + sizeof(info->dlpi_adds)) {
+          *static_cast<u64*>(to) = info->dlpi_adds;
+        }
+        return 1;
+      },
+      &adds);
+  return adds;
+}
+
 void* libc_dlsym(void* handle, const char* name) {
   static std::atomic<dlsym_fn> found;
   dlsym_fn f = found.load(std::memory_order_acquire);

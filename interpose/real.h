@@ -29,6 +29,10 @@ void* driver_for(const void* shim_address);
 // libc's own dlsym, whatever is preloaded beside us.
 void* libc_dlsym(void* handle, const char* name);
 
+// How many objects the process has loaded in all its life; 0 if libc does not say. A search for a library or a symbol
+// that found nothing allocates and need not be made again before this has changed.
+u64 objects_loaded();
+
 inline void* real(call_id id) { return real_table[static_cast<std::size_t>(id)]; }
 
 // A driver function of our choice, called past the hooks. `Fn` comes from decltype of cuda.h's declaration.
