@@ -12,6 +12,7 @@ namespace capturesan {
 namespace {
 
 constexpr std::size_t most_listed = 200; // findings of one rule
+constexpr std::size_t most_suite_bytes = 120;
 
 struct totals {
   int tests = 0, failures = 0, errors = 0, skipped = 0;
@@ -99,6 +100,14 @@ void add_session(pugi::xml_node suite, totals& count, const report_data& data) {
   }
 }
 
+// What was run: it stays the same from run to run, as the name of the trace does not.
+std::string suite_name(const report_data& data) {
+  std::string name;
+  for (const std::string& word : data.command) name += (name.empty() ? "" : " ") + word;
+  if (name.empty()) name = data.trace.substr(data.trace.rfind('/') + 1); // npos + 1 = 0
+  return printable(name.empty() ? "trace" : name, most_suite_bytes);
+}
+
 void add_counts(pugi::xml_node node, const totals& count) {
   node.append_attribute("tests") = count.tests;
   node.append_attribute("failures") = count.failures;
@@ -120,7 +129,7 @@ std::string write_junit(const report_data& data, const report_style&) {
   pugi::xml_node root = document.append_child("testsuites");
   root.append_attribute("name") = "capturesan";
   pugi::xml_node suite = root.append_child("testsuite");
-  suite.append_attribute("name") = printable(data.trace.empty() ? "trace" : data.trace, most_name_bytes).c_str();
+  suite.append_attribute("name") = suite_name(data).c_str();
   totals count;
   for (const rule_status& rule : data.summary.rules) {
     add_rule(suite, count, rule, by_rule[rule.id], data);

@@ -176,6 +176,7 @@ class Reports(unittest.TestCase):
     def test_junit(self):
         for case in CASES:
             self.suite_of(case)
+        self.assertEqual(self.suite_of("ordinary").get("name"), "/src/project/app")
         results = {test.get("classname"): [child.tag for child in test] for test in self.suite_of("ordinary").findall("testcase")}
         self.assertEqual(results, {"capturesan.CS101": ["failure"], "capturesan.CS202": ["skipped"], "capturesan": []})
         failure = self.suite_of("ordinary").find("testcase/failure")
