@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every report format, read by a strict reader: usage check_reports.py WRITE_REPORTS SARIF_SCHEMA [CAPTURESAN EXAMPLES]."""
+"""Every report format, read by a strict reader: usage check_reports.py WRITE_REPORTS SARIF_SCHEMA JSON_SCHEMA [CAPTURESAN EXAMPLES]."""
 import collections
 import json
 import os
@@ -18,8 +18,8 @@ FORBIDDEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2
 # RFC 3986: unreserved, percent-encoded and the slash; `file:` before an absolute path.
 URI = re.compile(r"(file://(?=/))?(?:[A-Za-z0-9._~/-]|%[0-9A-F]{2})+")
 
-WRITER, SCHEMA = sys.argv[1:3]
-COMMAND, EXAMPLES = (sys.argv[3:5] + [None, None])[:2]
+WRITER, SCHEMA, JSON_SCHEMA = sys.argv[1:4]
+COMMAND, EXAMPLES = (sys.argv[4:6] + [None, None])[:2]
 
 
 def strings_of(value):
@@ -87,6 +87,27 @@ class Reports(unittest.TestCase):
                 self.assertLess(len(raw), 10 << 20)
                 for text in strings_of(self.json_of(case, form)):
                     self.assertIsNone(FORBIDDEN.search(text), (form, case, text[:80]))
+
+    def validate_json(self, report):
+        try:
+            import jsonschema
+        except ImportError:
+            self.skipTest("python3 has no jsonschema (scripts/set-up installs it)")
+        schema = json.loads(pathlib.Path(JSON_SCHEMA).read_text())
+        jsonschema.Draft7Validator.check_schema(schema)
+        validator = jsonschema.Draft7Validator(schema)
+        self.assertEqual([f"{list(e.absolute_path)}: {e.message[:200]}" for e in validator.iter_errors(report)][:5], [])
+        # Every field is described, so that the schema cannot fall behind.
+        self.assertEqual(set(report), set(schema["properties"]))
+        self.assertEqual(set(report["summary"]), set(schema["properties"]["summary"]["properties"]))
+        for found in report["findings"][:1]:
+            self.assertEqual(set(found), set(schema["definitions"]["finding"]["properties"]))
+
+    def test_json_fits_its_schema(self):
+        for case in CASES:
+            report = self.json_of(case, "json")
+            report["findings"] = report["findings"][:100]
+            self.validate_json(report)
 
     # SARIF
 
@@ -270,6 +291,7 @@ class Command(unittest.TestCase):
             ran = subprocess.run([COMMAND, "run", "--driver", "sim", "-o", folder / "t", *options, "--", program],
                                  env=env, capture_output=True, text=True, check=False)
             self.assertEqual(ran.returncode, 1, ran.stderr)
+            Reports.validate_json(self, json.loads((folder / "one.json").read_text()))
             rule = json.loads((folder / "one.json").read_text())["findings"][0]
             self.assertEqual(rule["rule"], "CS201")
             sarif = strict_json((folder / "one.sarif").read_bytes())
