@@ -52,6 +52,20 @@ class Unwritable(CommandTest):
         self.assertNotIn("cannot be written", done.stderr)
 
 
+class Truncated(CommandTest):
+    """A trace that somebody cuts while `run` reads it: what was read counts, the rest is a gap, never a clean run."""
+    command = REAL
+
+    def test_while_it_is_read(self):
+        for size in (0, 100, 4096, 4100):  # nothing, half a header, a header, a header and a little
+            for wait in (0, 0.5):  # before and after `run` has read it
+                script = (f"{BUILD}/examples/cs101_host_sync >/dev/null; sleep {wait}; truncate -s {size} $CAPTURESAN_OUTPUT/*.cstrace; "
+                          "sleep 0.5")
+                done = self.call("run", "--driver", "sim", "--", "sh", "-c", script)
+                self.assertIn(done.returncode, (1, 4), (size, wait, done.stderr))
+                self.assertIn(", incomplete; ", self.last_line(done.stderr), (size, wait))
+
+
 class Files(CommandTest):
     def trace(self):
         (self.folder / "t").mkdir()
