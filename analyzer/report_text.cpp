@@ -190,7 +190,7 @@ void write_ranks(page& out, const report_data& data) {
   std::map<std::uint32_t, std::string> of_process;
   for (const rank_summary& rank : data.summary.ranks) {
     std::string& words = of_process[rank.pid];
-    words += fmt::format("{}{}={}", words.empty() ? "" : " ", printable(rank.variable), rank.rank);
+    words += fmt::format("{}{}={}", words.empty() ? "" : " ", shown(rank.variable), rank.rank);
   }
   for (const auto& [pid, words] : of_process) out.line(0, fmt::format("process {}: {}", pid, words));
 }

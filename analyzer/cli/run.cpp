@@ -256,7 +256,6 @@ int watched_run::report() {
   note_unread_files();
   std::error_code error;
   const bool removed = !std::filesystem::is_directory(folder_, error);
-  if (removed) unreadable_.push_back(folder_ + " was removed while the program ran");
   report_data data = describe(*audit_, in_.options);
   data.uncovered = session_.uncovered;
   data.command = in_.program;
