@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -62,6 +63,10 @@ struct condition_problem {
   std::string code, message, hint;
 };
 
+// What is wrong with a field that never has a value in a rule, and what would give it one.
+std::string never_there(field_id f);
+std::string how_to_have(field_id f);
+
 // Syntax only. Fails with one problem.
 std::unique_ptr<expr> parse_condition(std::string_view text, std::vector<condition_problem>& problems);
 
@@ -69,8 +74,9 @@ std::unique_ptr<expr> parse_condition(std::string_view text, std::vector<conditi
 struct condition_scope {
   std::function<const expr*(const std::string& name, std::size_t at)> macro; // null if unknown; must be checked already
   std::function<const std::vector<literal>*(const std::string& name)> list;
-  std::vector<std::string_view> macro_names, list_names;
+  std::span<const std::string_view> macro_names, list_names;
   std::set<field_group> present; // groups that are there whenever the condition is evaluated
+  std::set<field_group> never;   // groups that never are, for what the rule walks over
 };
 
 // Types, words, patterns, absent fields; replaces macros and lists by what they stand for. Adds every problem it finds.

@@ -93,6 +93,7 @@ class checker {
     const auto f = field_by_name(e.name);
     if (f) {
       e.field = *f;
+      if (scope_.never.contains(info(*f).group)) add_never(e.at, e.name.size(), *f);
       return true;
     }
     const auto names = field_names();
@@ -100,6 +101,18 @@ class checker {
     add(e.at, e.name.size(), "CGE012", "unknown field '" + e.name + "'",
         near.empty() ? "see `capturesan rules fields`" : "did you mean '" + near + "'?");
     return false;
+  }
+
+  void add_never(std::size_t at, std::size_t length, field_id f) {
+    add(at, length, "CGE035", never_there(f), how_to_have(f));
+  }
+
+  // A field of a macro that this rule never has.
+  std::optional<field_id> never_in(const expr& e) const {
+    if (e.field != field_id::count && scope_.never.contains(info(e.field).group)) return e.field;
+    for (const auto& c : e.children)
+      if (const auto f = c ? never_in(*c) : std::nullopt) return f;
+    return std::nullopt;
   }
 
   // `not (absent == x)` would be true for want of a value.
@@ -120,6 +133,7 @@ class checker {
               "at most 10000 comparisons");
         return;
       }
+      if (const auto f = never_in(*m)) add_never(e->at, e->name.size() + 1, *f);
       e->children.push_back(m->clone());
       return;
     }
@@ -211,7 +225,10 @@ class checker {
   void check_result(literal& v, F&& mismatch) {
     if (v.type == literal::kind::number) return;
     const auto n = v.type == literal::kind::word ? result_by_name(v.text) : std::nullopt;
-    if (!n) return mismatch("compare it with a number or a CUDA_ERROR_ name");
+    if (!n) {
+      const std::string near = v.type == literal::kind::word ? did_you_mean(v.text, result_names()) : "";
+      return mismatch(near.empty() ? "compare it with a number or a CUDA_ERROR_ name" : "did you mean '" + near + "'?");
+    }
     v.number = *n;
   }
 
@@ -364,6 +381,12 @@ bool holds(const expr& e, const field_source& s) {
   }
   }
   return false;
+}
+
+std::string never_there(field_id f) { return "'" + std::string(info(f).name) + "' never has a value in this rule"; }
+
+std::string how_to_have(field_id f) {
+  return info(f).group == field_group::fork ? "it needs `each: capture.unjoined`" : "it needs `each: graph.ptr`";
 }
 
 bool possible_if_ok(const expr& e) { return known_for_ok(e) != tri::no; }

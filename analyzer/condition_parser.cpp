@@ -294,7 +294,11 @@ std::size_t too_deep_at(std::string_view text) {
   int depth = 0, nots = 0;
   bool quoted = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '"' && (i == 0 || text[i - 1] != '\\')) quoted = !quoted;
+    if (quoted && text[i] == '\\') {
+      ++i; // whatever follows belongs to the text
+      continue;
+    }
+    if (text[i] == '"') quoted = !quoted;
     if (quoted) continue;
     if (text[i] == '(') ++depth;
     if (text[i] == ')') --depth;

@@ -21,6 +21,12 @@ std::string result_name(int result) {
   return "CUresult " + std::to_string(result);
 }
 
+std::vector<std::string_view> result_names() {
+  std::vector<std::string_view> out;
+  for (const entry& e : table) out.push_back(e.name);
+  return out;
+}
+
 std::optional<int> result_by_name(std::string_view name) {
   for (const entry& e : table)
     if (e.name == name) return e.value;

@@ -4,11 +4,13 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace capturesan {
 
 // CUDA_ERROR_...; the number in words if this build does not know it.
 std::string result_name(int result);
 std::optional<int> result_by_name(std::string_view name);
+std::vector<std::string_view> result_names();
 
 } // namespace capturesan

@@ -59,7 +59,23 @@ std::string show(field_id id, const field_value& v) {
   return std::to_string(v.number);
 }
 
-message_template message_template::parse(std::string_view text, std::vector<condition_problem>& problems) {
+bool message_template::applies(format as, field_type type) {
+  switch (as) {
+  case format::plain:
+    return true;
+  case format::hex:
+    return type == field_type::number || type == field_type::size || type == field_type::address ||
+           type == field_type::result;
+  case format::size:
+    return type == field_type::number || type == field_type::size;
+  case format::duration:
+    return type == field_type::number || type == field_type::duration;
+  }
+  return false;
+}
+
+message_template message_template::parse(std::string_view text, std::vector<condition_problem>& problems,
+                                         const std::set<field_group>& never) {
   message_template t;
   std::string plain;
   const auto flush = [&] {
@@ -93,6 +109,8 @@ message_template message_template::parse(std::string_view text, std::vector<cond
     part p;
     if (const auto f = field_by_name(name)) {
       p.field = *f;
+      if (never.contains(info(*f).group))
+        problems.push_back({i + 1, name.size(), "CGE035", never_there(*f), how_to_have(*f)});
     } else {
       const std::string near = did_you_mean(name, field_names());
       problems.push_back({i + 1, name.size(), "CGE012", "unknown field '" + std::string(name) + "'",
@@ -107,9 +125,15 @@ message_template message_template::parse(std::string_view text, std::vector<cond
       } else if (as == "dur") {
         p.as = format::duration;
       } else {
+        p.as = format::plain;
         problems.push_back({i + bar + 2, as.size(), "CGE030", "unknown format '" + std::string(as) + "'",
                             "formats are hex, size and dur"});
       }
+      if (p.field != field_id::count && !applies(p.as, info(p.field).type))
+        problems.push_back({i + bar + 2, as.size(), "CGE030",
+                            "'" + std::string(name) + "' is a " + std::string(to_string(info(p.field).type)) +
+                                "; format '" + std::string(as) + "' does not apply to it",
+                            "leave the format out"});
     }
     t.parts_.push_back(std::move(p));
     i = end;

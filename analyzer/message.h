@@ -11,13 +11,15 @@ namespace capturesan {
 
 class message_template {
  public:
-  // Adds every problem it finds.
-  static message_template parse(std::string_view text, std::vector<condition_problem>& problems);
+  // Adds every problem it finds. `never`: groups of fields that never have a value where it is used.
+  static message_template parse(std::string_view text, std::vector<condition_problem>& problems,
+                                const std::set<field_group>& never = {});
   std::string fill(const field_source& s) const;
   bool empty() const { return parts_.empty(); }
 
  private:
   enum class format : std::uint8_t { plain, hex, size, duration };
+  static bool applies(format as, field_type type);
   struct part {
     std::string text;
     field_id field = field_id::count; // count: text

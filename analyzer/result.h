@@ -18,8 +18,9 @@ struct problem {
   std::string code;    // stable, such as "CGE012"; may be empty
   std::string message; // one sentence, no newline
   std::string hint;    // what to do next; may be empty
-  std::string excerpt; // the line of the file the position is in
+  std::string excerpt; // the line of the file the position is in; of a long one the part around it
   int length = 1;      // characters the position covers
+  int caret = 0;       // column of the position in the excerpt; 0 = the same as in the file
 };
 
 // Either a value or at least one problem.

@@ -53,6 +53,7 @@ struct rule {
   bool needs_full = false;
 
   std::shared_ptr<const yaml_document> source;
+  const yaml_node* id = nullptr;    // in `source`
   const yaml_node* tests = nullptr; // a sequence in `source`; may be null
 };
 

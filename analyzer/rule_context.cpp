@@ -33,20 +33,30 @@ bool is_date(const std::string& s) {
 
 // ---- problems ----
 
+bool rule_context::full() const { return problems_.size() >= most_problems; }
+
 void rule_context::add(problem p) {
-  if (problems_.size() < most_problems) {
-    problems_.push_back(std::move(p));
-  } else {
+  if (full()) {
     ++more_;
+  } else {
+    problems_.push_back(std::move(p));
   }
 }
 
 void rule_context::fail(const yaml_node& n, std::string code, std::string message, std::string hint) {
+  if (full()) {
+    ++more_;
+    return;
+  }
   if (!where.empty()) message += " (" + where + ")";
   add(doc->error(n, std::move(code), std::move(message), std::move(hint)));
 }
 
 void rule_context::report(const yaml_node& n, const std::vector<condition_problem>& found, const std::string& key) {
+  if (full()) {
+    more_ += found.size();
+    return;
+  }
   for (const auto& p : found) {
     std::string message = p.message;
     message += where.empty() ? " (" + key + ")" : " (" + where + ", key '" + key + "')";
@@ -90,7 +100,7 @@ std::optional<std::size_t> rule_context::word(const yaml_node& n, std::span<cons
     const auto it = std::find(words.begin(), words.end(), n.text);
     if (it != words.end()) return static_cast<std::size_t>(it - words.begin());
   }
-  const std::string near = did_you_mean(n.text, words);
+  const std::string near = full() ? "" : did_you_mean(n.text, words);
   fail(n, "CGE014", "'" + n.text + "' is no " + std::string(what),
        near.empty() ? "use one of: " + list(words) : "did you mean '" + near + "'?");
   return std::nullopt;
@@ -105,7 +115,7 @@ bool rule_context::check(const yaml_node& n, rule_object o) {
     if (const rule_key* k = find_key(o, key.text)) {
       check_value(value, *k);
     } else if (o != rule_object::given) { // operands: what they are depends on the call
-      const std::string near = did_you_mean(key.text, names);
+      const std::string near = full() ? "" : did_you_mean(key.text, names);
       fail(key, "CGE011", "unknown key '" + key.text + "' in " + std::string(name_of(o)),
            near.empty() ? "keys are: " + list(names) : "did you mean '" + near + "'?");
     }

@@ -29,6 +29,8 @@ class rule_context {
   // False if it is no map.
   bool check(const yaml_node& n, rule_object o);
 
+  // There are so many problems that further ones are counted only: looking for hints is in vain.
+  bool full() const;
   bool failed() const { return !problems_.empty(); }
   // In order of files and places; what is beyond the first 100 is counted only.
   std::vector<problem> take_problems();

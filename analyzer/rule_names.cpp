@@ -88,6 +88,8 @@ void rule_names::read_macros(const yaml_node& n) {
 }
 
 void rule_names::compile_macros() {
+  for (const auto& [name, m] : macros_) macro_names_.push_back(name);
+  for (const auto& [name, l] : lists_) list_names_.push_back(name);
   for (auto& [name, m] : macros_) compile(name, m);
 }
 
@@ -115,7 +117,7 @@ void rule_names::compile(const std::string& name, macro& m) {
     m.state = macro::progress::under_way;
     path_.push_back(name);
     int deepest = 0;
-    m.tree = condition(*m.text, "macros", {}, deepest);
+    m.tree = condition(*m.text, "macros", {}, {}, deepest);
     m.depth = deepest + 1;
     path_.pop_back();
     m.state = macro::progress::done;
@@ -126,15 +128,16 @@ void rule_names::compile(const std::string& name, macro& m) {
 }
 
 std::unique_ptr<expr> rule_names::condition(const yaml_node& n, const std::string& key, std::set<field_group> present,
-                                            int& deepest) {
+                                            std::set<field_group> never, int& deepest) {
   if (n.type != kind::scalar) return nullptr; // reported by whoever checked the shape
   std::vector<condition_problem> found;
   auto e = parse_condition(n.text, found);
   if (e) {
     condition_scope scope;
     scope.present = std::move(present);
-    for (const auto& [name, m] : macros_) scope.macro_names.push_back(name);
-    for (const auto& [name, l] : lists_) scope.list_names.push_back(name);
+    scope.never = std::move(never);
+    scope.macro_names = macro_names_;
+    scope.list_names = list_names_;
     scope.macro = [&](const std::string& name, std::size_t) -> const expr* {
       const auto it = macros_.find(name);
       if (it == macros_.end()) return nullptr;
@@ -166,7 +169,7 @@ void rule_names::set_item_types(const expr& e) {
     if (c) set_item_types(*c);
   const auto it = lists_.find(e.list);
   const auto f = field_by_name(e.name);
-  if (e.type != expr::kind::compare || it == lists_.end() || !f) return;
+  if (e.type != expr::kind::compare || it == lists_.end() || !f || values_used_ > most_values) return;
   const field_type type = info(*f).type;
   for (literal& v : it->second.values) {
     if (v.type == literal::kind::number) continue;

@@ -21,10 +21,11 @@ class rule_names {
   void compile_macros();
 
   // The scalar `n`, the value of `key`, as a checked tree; null if it has problems. `present` are the groups of fields
-  // that are there whenever it is evaluated.
-  std::unique_ptr<expr> condition(const yaml_node& n, const std::string& key, std::set<field_group> present = {}) {
+  // that are there whenever it is evaluated, `never` those that never are.
+  std::unique_ptr<expr> condition(const yaml_node& n, const std::string& key, std::set<field_group> present,
+                                  std::set<field_group> never) {
     int depth = 0;
-    return condition(n, key, std::move(present), depth);
+    return condition(n, key, std::move(present), std::move(never), depth);
   }
 
   // Names of the macros that a condition uses, directly or through others, with their text; in order of first use.
@@ -50,7 +51,7 @@ class rule_names {
   };
 
   std::unique_ptr<expr> condition(const yaml_node& n, const std::string& key, std::set<field_group> present,
-                                  int& deepest);
+                                  std::set<field_group> never, int& deepest);
   void compile(const std::string& name, macro& m);
   void too_deep(macro& m);
   void set_item_types(const expr& e);
@@ -59,8 +60,9 @@ class rule_names {
   rule_context& context_;
   std::map<std::string, macro> macros_;
   std::map<std::string, list> lists_;
-  std::vector<std::string> path_; // of macros being compiled
-  std::size_t values_used_ = 0;   // items of lists in all conditions together
+  std::vector<std::string_view> macro_names_, list_names_; // for hints
+  std::vector<std::string> path_;                          // of macros being compiled
+  std::size_t values_used_ = 0;                            // items of lists in all conditions together
 };
 
 } // namespace capturesan

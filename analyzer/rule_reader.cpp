@@ -10,10 +10,16 @@ namespace {
 
 using kind = yaml_node::kind;
 
-std::set<field_group> groups_of(const rule& r) {
+std::set<field_group> present_in(const rule& r) {
   if (r.each == each_kind::graph_ptr) return {field_group::graph, field_group::param};
   if (r.each == each_kind::capture_unjoined) return {field_group::capture, field_group::fork};
   return {};
+}
+
+std::set<field_group> never_in(const rule& r) {
+  if (r.each == each_kind::graph_ptr) return {field_group::fork};
+  if (r.each == each_kind::capture_unjoined) return {field_group::param};
+  return {field_group::fork, field_group::param};
 }
 
 bool is_id(const std::string& s) {
@@ -46,7 +52,7 @@ std::unique_ptr<rule> rule_reader::read(const std::shared_ptr<const yaml_documen
   context_.where.clear();
   auto r = std::make_unique<rule>();
   r->source = doc;
-  const yaml_node* id = n.find("id");
+  const yaml_node* id = r->id = n.find("id");
   if (id != nullptr) {
     context_.where = "rule " + id->text;
     r->about.at = doc->position(id->at);
@@ -66,28 +72,27 @@ std::unique_ptr<rule> rule_reader::read(const std::shared_ptr<const yaml_documen
   read_word(n.find("enabled"), word_set::boolean, a.enabled);
   read_word(n.find("level"), word_set::level, r->needs_full);
   a.level = r->needs_full ? "full" : "lite";
-  const auto present = groups_of(*r);
   if (const auto* w = n.find("when")) {
     a.when = w->text;
-    r->when = names_.condition(*w, "when", present);
+    r->when = names_.condition(*w, "when", present_in(*r), never_in(*r));
     a.uses = names_.used_by(w->text);
     check_level(*w, *r);
   }
   a.message = text_of(n.find("message"));
-  r->message = message(n.find("message"), "message");
+  r->message = message(n.find("message"), "message", *r);
   a.remediation = text_of(n.find("remediation"));
-  r->remediation = message(n.find("remediation"), "remediation");
+  r->remediation = message(n.find("remediation"), "remediation", *r);
   if (const auto* t = n.find("tags"))
     for (const auto& item : t->items) a.tags.push_back(item.text);
-  r->group_by = fields_of(n.find("group_by"));
+  r->group_by = fields(n.find("group_by"), *r);
   for (const auto f : r->group_by) a.group_by.emplace_back(info(f).name);
-  read_variants(n.find("variants"), *r, present);
-  read_exceptions(n.find("exceptions"), *r, present);
+  read_variants(n.find("variants"), *r);
+  read_exceptions(n.find("exceptions"), *r);
   if (const auto* t = n.find("threshold"); t != nullptr && t->type == kind::map) {
     r->threshold.emplace();
     if (const auto* v = t->find("at_least")) r->threshold->at_least = number_of(*v).value_or(1);
     if (const auto* v = t->find("within")) r->threshold->within_ns = duration_of(*v).value_or(0);
-    r->threshold->per = fields_of(t->find("per"));
+    r->threshold->per = fields(t->find("per"), *r);
   }
   if (const auto* t = n.find("tests"); t != nullptr && t->type == kind::sequence) {
     r->tests = t;
@@ -121,12 +126,21 @@ void rule_reader::read_events(const yaml_node* n, rule& r) {
   r.events.erase(std::unique(r.events.begin(), r.events.end()), r.events.end());
 }
 
-message_template rule_reader::message(const yaml_node* n, const std::string& key) {
+message_template rule_reader::message(const yaml_node* n, const std::string& key, const rule& r) {
   if (n == nullptr || n->type != kind::scalar) return {};
   std::vector<condition_problem> found;
-  auto t = message_template::parse(n->text, found);
+  auto t = message_template::parse(n->text, found, never_in(r));
   context_.report(*n, found, key);
   return t;
+}
+
+std::vector<field_id> rule_reader::fields(const yaml_node* n, const rule& r) {
+  const auto never = never_in(r);
+  if (n != nullptr)
+    for (const auto& item : n->items)
+      if (const auto f = field_by_name(item.text); f && never.contains(info(*f).group))
+        context_.fail(item, "CGE035", never_there(*f), how_to_have(*f));
+  return fields_of(n);
 }
 
 // Without that level the field would never have a value, and the rule would be silent for the wrong reason.
@@ -135,20 +149,20 @@ void rule_reader::check_level(const yaml_node& n, const rule& r) {
     context_.fail(n, "CGE034", "the condition asks for what only level full records", "add `level: full` to the rule");
 }
 
-void rule_reader::read_variants(const yaml_node* n, rule& r, const std::set<field_group>& present) {
+void rule_reader::read_variants(const yaml_node* n, rule& r) {
   if (n == nullptr) return;
   for (const auto& item : n->items) {
     rule_variant v;
-    if (const auto* w = item.find("when")) v.when = names_.condition(*w, "when", present);
+    if (const auto* w = item.find("when")) v.when = names_.condition(*w, "when", present_in(r), never_in(r));
     read_word(item.find("severity"), word_set::severity, v.sev);
     read_word(item.find("confidence"), word_set::confidence, v.conf);
-    if (const auto* m = item.find("message")) v.message = message(m, "message");
-    if (const auto* m = item.find("remediation")) v.remediation = message(m, "remediation");
+    if (const auto* m = item.find("message")) v.message = message(m, "message", r);
+    if (const auto* m = item.find("remediation")) v.remediation = message(m, "remediation", r);
     r.variants.push_back(std::move(v));
   }
 }
 
-void rule_reader::read_exceptions(const yaml_node* n, rule& r, const std::set<field_group>& present) {
+void rule_reader::read_exceptions(const yaml_node* n, rule& r) {
   if (n == nullptr) return;
   std::set<std::string> ids;
   for (const auto& item : n->items) {
@@ -165,7 +179,7 @@ void rule_reader::read_exceptions(const yaml_node* n, rule& r, const std::set<fi
                                              "exception '" + x.id + "' has expired (" + context_.where + ")",
                                              x.owner.empty() ? "" : "its owner is " + x.owner));
     }
-    if (const auto* w = item.find("when")) x.when = names_.condition(*w, "when", present);
+    if (const auto* w = item.find("when")) x.when = names_.condition(*w, "when", present_in(r), never_in(r));
     r.exceptions.push_back(std::move(x));
   }
 }
@@ -178,7 +192,7 @@ void rule_reader::change(rule& r, const yaml_node& n) {
        {std::tuple{"and_when", expr::kind::all_of, "and"}, std::tuple{"or_when", expr::kind::any_of, "or"}}) {
     const auto* more = n.find(key);
     if (more == nullptr) continue;
-    auto e = names_.condition(*more, key, groups_of(r));
+    auto e = names_.condition(*more, key, present_in(r), never_in(r));
     if (!e || !r.when) continue;
     auto both = std::make_unique<expr>();
     both->type = type;

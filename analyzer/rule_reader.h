@@ -24,10 +24,11 @@ class rule_reader {
  private:
   void read_id(const yaml_node& id, rule& r);
   void read_events(const yaml_node* n, rule& r);
-  void read_variants(const yaml_node* n, rule& r, const std::set<field_group>& present);
-  void read_exceptions(const yaml_node* n, rule& r, const std::set<field_group>& present);
+  void read_variants(const yaml_node* n, rule& r);
+  void read_exceptions(const yaml_node* n, rule& r);
   void check_level(const yaml_node& n, const rule& r);
-  message_template message(const yaml_node* n, const std::string& key);
+  message_template message(const yaml_node* n, const std::string& key, const rule& r);
+  std::vector<field_id> fields(const yaml_node* n, const rule& r);
 
   rule_context& context_;
   rule_names& names_;

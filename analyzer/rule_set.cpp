@@ -1,13 +1,14 @@
 #include "analyzer/rule_set.h"
 
+#include <algorithm>
 #include <ctime>
-#include <fstream>
-#include <sstream>
+#include <tuple>
 
 #include <fmt/format.h>
 
 #include "analyzer/rule_loader.h"
 #include "analyzer/rule_test.h"
+#include "analyzer/text_file.h"
 
 namespace capturesan {
 
@@ -31,13 +32,12 @@ result<rule_set> rule_set::load(const std::vector<std::string>& files) {
   std::vector<std::pair<std::string, std::string>> texts;
   std::vector<problem> problems;
   for (const auto& file : files) {
-    std::ifstream in(file, std::ios::binary);
-    std::ostringstream text;
-    if (!in || !(text << in.rdbuf())) {
-      problems.push_back({{file}, "CGE008", "cannot read the rule file", "", ""});
-      continue;
+    auto text = read_text_file(file, yaml_document::most_bytes, "CGE008");
+    if (text) {
+      texts.emplace_back(file, std::move(text.value()));
+    } else {
+      problems.insert(problems.end(), text.problems().begin(), text.problems().end());
     }
-    texts.emplace_back(file, text.str());
   }
   if (!problems.empty()) return problems;
   auto rules = compile_rules(std::move(texts), today());
@@ -60,6 +60,27 @@ std::vector<rule_info> rule_set::list() const {
 const std::vector<problem>& rule_set::warnings() const { return rules_->warnings; }
 const compiled_rules& rule_set::compiled() const { return *rules_; }
 
+std::vector<problem> rule_set::lint() const {
+  std::vector<problem> out = rules_->warnings;
+  for (const auto& r : rules_->rules) {
+    auto found = check_rule_tests(*r);
+    out.insert(out.end(), std::make_move_iterator(found.begin()), std::make_move_iterator(found.end()));
+    if (r->about.tests == 0)
+      out.push_back(about(r->about.id, "CGW003", "rule " + r->about.id + " has no test", "see docs/writing-rules.md"));
+  }
+  std::stable_sort(out.begin(), out.end(), [](const problem& a, const problem& b) {
+    return std::tie(a.at.file, a.at.line, a.at.column) < std::tie(b.at.file, b.at.line, b.at.column);
+  });
+  return out;
+}
+
+problem rule_set::about(const std::string& rule_id, std::string code, std::string message, std::string hint) const {
+  for (const auto& r : rules_->rules)
+    if (r->about.id == rule_id && r->id != nullptr)
+      return r->source->error(*r->id, std::move(code), std::move(message), std::move(hint));
+  return {{}, std::move(code), std::move(message), std::move(hint), ""};
+}
+
 std::vector<rule_test_result> rule_set::test(const std::string& only_rule) const {
   std::vector<rule_test_result> out;
   for (const auto& r : rules_->rules) {
@@ -79,7 +100,7 @@ std::string to_text(const problem& p) {
   out += p.message + '\n';
   if (p.at.line > 0 && !p.excerpt.empty()) {
     const std::string number = fmt::format("{:5}", p.at.line);
-    out += fmt::format("{} | {}\n{:5} | {:{}}{}", number, p.excerpt, "", "", p.at.column - 1,
+    out += fmt::format("{} | {}\n{:5} | {:{}}{}", number, p.excerpt, "", "", (p.caret > 0 ? p.caret : p.at.column) - 1,
                        std::string(static_cast<std::size_t>(p.length), '^'));
     if (!p.hint.empty()) out += ' ' + p.hint;
     out += '\n';

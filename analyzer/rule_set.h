@@ -66,6 +66,11 @@ class rule_set {
   std::vector<rule_info> list() const;
   // What is no error but deserves a look, such as an unused macro.
   const std::vector<problem>& warnings() const;
+  // What only `rules lint` and `rules test` look at: errors (CGE) in the inline tests, and what deserves a look (CGW).
+  // In order of files and places.
+  std::vector<problem> lint() const;
+  // A problem or warning about a rule as a whole, at its id.
+  problem about(const std::string& rule_id, std::string code, std::string message, std::string hint) const;
   // Runs the inline tests of all rules, or of one.
   std::vector<rule_test_result> test(const std::string& only_rule = {}) const;
 

@@ -11,4 +11,7 @@ namespace capturesan {
 // `r` count.
 std::vector<rule_test_result> run_rule_tests(const rule& r, const compiled_rules& rules);
 
+// What is wrong with the tests themselves, each at its own place; nothing is judged.
+std::vector<problem> check_rule_tests(const rule& r);
+
 } // namespace capturesan

@@ -22,12 +22,29 @@ const trace::call_info* find_call(const std::string& name) {
   return by_api;
 }
 
+bad_test no_operand(const trace::call_info& call, const yaml_node& key) {
+  std::vector<std::string_view> keys{"call", "thread", "stream", "result", "status", "stack", "nodes"};
+  std::string operands;
+  for (const std::string_view name : trace::info(call.cls).operands) {
+    if (name.empty()) continue;
+    keys.push_back(name);
+    operands += (operands.empty() ? "" : " ") + std::string(name);
+  }
+  const std::string near = did_you_mean(key.text, keys);
+  return {&key, fmt::format("{} has no '{}'", call.api, key.text),
+          !near.empty()      ? "did you mean '" + near + "'?"
+          : operands.empty() ? "it has no operands"
+                             : "its operands are: " + operands};
+}
+
 int result_of(const yaml_node& n) {
   int number = 0;
   const auto [end, error] = std::from_chars(n.text.data(), n.text.data() + n.text.size(), number);
   if (error == std::errc{} && end == n.text.data() + n.text.size()) return number;
   if (const auto named = result_by_name(n.text)) return *named;
-  throw bad_test{&n, "'" + n.text + "' is no CUresult"};
+  const std::string near = did_you_mean(n.text, result_names());
+  throw bad_test{&n, "'" + n.text + "' is no result of a call",
+                 near.empty() ? "write a number or a CUDA_ERROR_ name" : "did you mean '" + near + "'?"};
 }
 
 } // namespace
@@ -42,7 +59,7 @@ std::optional<std::uint64_t> scenario_integer(std::string_view s) {
 }
 
 void scenario::add(const yaml_node& n) {
-  if (n.type != kind::map) throw bad_test{&n, "an event must be a map"};
+  if (n.type != kind::map) throw bad_test{&n, "an event must be a map", "such as {call: cuInit}"};
   if (const auto* own = n.find("record")) {
     add_record(n, *own);
   } else {
@@ -109,7 +126,7 @@ void scenario::add_record(const yaml_node& n, const yaml_node& own) {
     } else if (key.text == "text") {
       text = v.text;
     } else if (key.text != "record") {
-      throw bad_test{&key, "unknown key '" + key.text + "'"};
+      throw bad_test{&key, "a record has no '" + key.text + "'", "its keys are: record count text"};
     }
   }
   const std::uint32_t t = thread(nullptr);
@@ -126,22 +143,21 @@ void scenario::add_record(const yaml_node& n, const yaml_node& own) {
   } else if (own.text == "suppression") {
     suppressions_.push_back({text, count});
   } else {
-    throw bad_test{&own, "'" + own.text +
-                             "' is no record; use lost, uncovered, deepbind, unsupported, cupti_held or suppression"};
+    throw bad_test{&own, "'" + own.text + "' is no record"}; // the loader has said so, with the words there are
   }
   spans_.emplace_back(0, 0);
 }
 
 void scenario::add_call(const yaml_node& n) {
   const auto* name = n.find("call");
-  if (name == nullptr) throw bad_test{&n, "an event needs `call`"};
+  if (name == nullptr) throw bad_test{&n, "key 'call' is missing", "an event is a call, or a record"};
   const trace::call_info* call = find_call(name->text);
   if (call == nullptr) {
     std::vector<std::string_view> apis;
     for (const auto& c : trace::call_table) apis.push_back(c.api);
     const std::string near = did_you_mean(name->text, apis);
-    throw bad_test{name,
-                   "there is no call '" + name->text + "'" + (near.empty() ? "" : "; did you mean '" + near + "'?")};
+    throw bad_test{name, "there is no call '" + name->text + "'",
+                   near.empty() ? "docs/calls.md lists them" : "did you mean '" + near + "'?"};
   }
   built_call c;
   c.symbol = call->symbol;
@@ -158,7 +174,7 @@ void scenario::add_call(const yaml_node& n) {
     } else if (key.text == "stack") {
       c.stack = stack(t, v.text);
     } else if (!operand(*call, key.text, v, c)) {
-      throw bad_test{&key, fmt::format("{} has no '{}'", call->api, key.text)};
+      throw no_operand(*call, key);
     }
   }
   if (status != nullptr) add_statuses(t, *status);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -30,13 +31,16 @@ struct yaml_node {
 
 class yaml_document {
  public:
+  static constexpr std::size_t most_bytes = std::size_t{1} << 20; // a larger file is refused
+
   // Fails with the first problem of the syntax, or all problems of the structure.
   static result<yaml_document> parse(std::string file, std::string text);
 
   const yaml_node& root() const { return root_; }
   const std::string& file() const { return file_; }
 
-  // A problem at byte `at` of the file.
+  // A problem at byte `at` of the file. Columns and lengths count characters, not bytes; bytes of a mark at the
+  // begin do not count.
   problem error_at(std::size_t at, std::string code, std::string message, std::string hint = {}, int length = 1) const;
   problem error(const yaml_node& n, std::string code, std::string message, std::string hint = {}) const;
   // At character `offset` of a scalar's text, wherever quoting and folding put it in the file.
@@ -46,7 +50,12 @@ class yaml_document {
 
  private:
   std::size_t place_of(const yaml_node& n, std::size_t offset) const;
+  void index();
+  std::size_t characters_before(std::size_t at) const;
+
   std::string file_, text_;
+  std::vector<std::size_t> line_starts_;
+  std::vector<std::uint32_t> continuations_before_; // of each block of bytes: bytes that begin no character
   yaml_node root_;
 };
 

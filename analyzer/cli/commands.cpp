@@ -73,13 +73,18 @@ const std::vector<command>& table() {
        "  eval \"$(capturesan env -o /tmp/trace)\"\n"
        "  srun --export=ALL bash -c 'eval \"$(capturesan env -o /tmp/trace-$SLURM_PROCID)\"; exec ./train'\n"},
       {"rules",
-       "list | show ID | test [FILE]...",
-       "list the rules, explain one, run the tests inside rule files",
+       "list | show ID | lint [FILE]... | test [FILE | ID]... | fields [PREFIX] | schema | new ID NAME",
+       "list and explain rules, check and test those you write",
        rules_command,
-       {{"rules"}, 64, false},
-       "",
-       "  capturesan rules list\n"
+       {{"rules", "json"}, 64, false},
+       "lint says what is wrong in rule files, at its line and column. test does that first, then runs the tests "
+       "inside\n"
+       "them. fields lists what a rule may ask for; schema prints a JSON Schema for editors; new prints a rule to "
+       "start "
+       "from.\n"
+       "Exit code: 0, 1 if a test failed, 2 if a file is wrong.\n",
        "  capturesan rules show CS101\n"
+       "  capturesan rules new MY101 wait-after-free >mine.yaml\n"
        "  capturesan rules test mine.yaml\n"},
       {"doctor",
        "[-- PROGRAM]",

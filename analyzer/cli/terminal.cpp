@@ -47,10 +47,8 @@ std::string output_failure() { return failed_output; }
 
 void say(std::string_view text) { write_all(STDERR_FILENO, fmt::format("capturesan: {}\n", printable(text))); }
 
-namespace {
-
 // Problems that have a place in a file look as those of compilers do, so that editors find it.
-std::string place_and_text(const problem& p) {
+std::string shown(const problem& p) {
   const std::string text = to_text(p);
   std::string clean;
   for (std::size_t at = 0; at < text.size();) {
@@ -62,12 +60,10 @@ std::string place_and_text(const problem& p) {
   return clean;
 }
 
-} // namespace
-
 void complain(const std::vector<problem>& problems) {
   for (const problem& p : problems) {
     if (p.at.line > 0 && p.at.column > 0) {
-      write_all(STDERR_FILENO, place_and_text(p));
+      write_all(STDERR_FILENO, shown(p));
       continue;
     }
     std::string text = p.at.file.empty() ? p.message : fmt::format("{}: {}", p.at.file, p.message);

@@ -10,6 +10,7 @@ namespace capturesan::cli {
 
 void say(std::string_view text);                     // "capturesan: text"
 void complain(const std::vector<problem>& problems); // one line each; with a place in a file also that line and a caret
+std::string shown(const problem& p);                 // the same of one that has a place, printable
 bool colours(int fd);                                // a terminal, NO_COLOR unset or empty, TERM not "dumb"
 
 // Keeps 0, 1 and 2 from being given to files of ours if this command was started without them. The program is started

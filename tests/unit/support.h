@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -11,10 +12,18 @@
 
 namespace capturesan {
 
+// Every rule file that is shipped, in order of name.
+inline std::vector<std::string> shipped_files() {
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(CAPTURESAN_RULES))
+    if (entry.path().extension() == ".yaml") files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
 inline const rule_set& shipped_rules() {
   static const rule_set rules = [] {
-    const std::string folder = CAPTURESAN_RULES;
-    auto loaded = rule_set::load({folder + "/capture.yaml", folder + "/graph.yaml", folder + "/tool.yaml"});
+    auto loaded = rule_set::load(shipped_files());
     if (!loaded) {
       std::string all;
       for (const auto& p : loaded.problems()) all += to_text(p);

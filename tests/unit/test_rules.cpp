@@ -27,6 +27,21 @@ struct flip {
   std::function<void()> apply, undo;
 };
 
+flip negated(std::unique_ptr<expr>& e) {
+  auto slot = &e;
+  const auto wrap = [slot] {
+    auto n = std::make_unique<expr>();
+    n->type = expr::kind::negation;
+    n->children.push_back(std::move(*slot));
+    *slot = std::move(n);
+  };
+  const auto unwrap = [slot] {
+    auto inner = std::move((*slot)->children.front());
+    *slot = std::move(inner);
+  };
+  return {e->name + " negated", wrap, unwrap};
+}
+
 void collect(std::unique_ptr<expr>& e, std::vector<flip>& out) {
   for (auto& c : e->children) collect(c, out);
   expr* p = e.get();
@@ -67,7 +82,10 @@ void collect(std::unique_ptr<expr>& e, std::vector<flip>& out) {
     case comparison::not_in:
       others = {comparison::in};
       break;
-    default:
+    case comparison::glob:
+    case comparison::matches:
+    case comparison::starts_with: // there is no word for the opposite
+      out.push_back(negated(e));
       break;
     }
     for (const comparison now : others)
@@ -101,21 +119,9 @@ void collect(std::unique_ptr<expr>& e, std::vector<flip>& out) {
     break;
   }
   case kind::truth:
-  case kind::exists: {
-    auto slot = &e;
-    const auto wrap = [slot] {
-      auto n = std::make_unique<expr>();
-      n->type = expr::kind::negation;
-      n->children.push_back(std::move(*slot));
-      *slot = std::move(n);
-    };
-    const auto unwrap = [slot] {
-      auto inner = std::move((*slot)->children.front());
-      *slot = std::move(inner);
-    };
-    out.push_back({p->name + " negated", wrap, unwrap});
+  case kind::exists:
+    out.push_back(negated(e));
     break;
-  }
   case kind::macro:
     break;
   }
@@ -144,8 +150,7 @@ TEST_CASE("every shipped rule passes its own tests, and has some of both kinds")
 
 TEST_CASE("flipping any operator of a shipped rule turns a test red") {
   // The set is shared by value with no other test: it is changed here.
-  const std::string folder = CAPTURESAN_RULES;
-  auto loaded = rule_set::load({folder + "/capture.yaml", folder + "/graph.yaml", folder + "/tool.yaml"});
+  auto loaded = rule_set::load(shipped_files());
   REQUIRE(loaded);
   auto& compiled = const_cast<compiled_rules&>(loaded.value().compiled());
   int mutants = 0;
@@ -153,6 +158,12 @@ TEST_CASE("flipping any operator of a shipped rule turns a test red") {
     std::vector<flip> flips;
     collect(r->when, flips);
     for (auto& v : r->variants) collect(v.when, flips);
+    for (auto& x : r->exceptions) collect(x.when, flips);
+    if (r->threshold) {
+      auto& least = r->threshold->at_least;
+      flips.push_back({"threshold one higher", [&least] { ++least; }, [&least] { --least; }});
+      if (least > 1) flips.push_back({"threshold one lower", [&least] { --least; }, [&least] { ++least; }});
+    }
     REQUIRE(passes(*r, compiled));
     for (const flip& f : flips) {
       f.apply();
