@@ -30,6 +30,9 @@ MARK = re.compile(r"^( *)(\^+) (CG[EW]\d+) (.*)$")
 SAID = re.compile(r"^(?P<file>[^:\n]+)(?::(?P<line>\d+):(?P<column>\d+))?: (?:error|warning)\[(?P<code>CG[EW]\d+)\]: (?P<message>.*)$")
 
 
+WORDS = re.compile(r"@words\(([\w.]+)\)")  # in a hint: the words of a field, which grow
+
+
 def split(text):
     return [part.strip() for part in (text.split(" -- ", 1) + [""])[:2]]
 
@@ -105,14 +108,16 @@ def said_by(command, lines, folder):
 
 def main():
     command = pathlib.Path(sys.argv[1]).resolve()
+    fields = json.loads(subprocess.run([command, "rules", "fields", "--json"], capture_output=True, check=True).stdout)
+    words = {field["name"]: " ".join(field.get("words", [])) for field in fields}
     files = [pathlib.Path(name) for name in sys.argv[2:]] or sorted(HERE.glob("bad/*.cases"))
     count, wrong, codes = 0, 0, set()
     with tempfile.TemporaryDirectory(prefix="capturesan-bad-") as folder:
         for case in (case for file in files for case in list(cases_of(file))):
             count += 1
             text, down, right = built(case)
-            expected = [(line + down, column + right, *rest) if line else (line, column, *rest)
-                        for line, column, *rest in case["expected"]]
+            expected = [(line + down, column + right, *rest, said, WORDS.sub(lambda m: words[m[1]], hint)) if line else
+                        (line, column, *rest, said, hint) for line, column, *rest, said, hint in case["expected"]]
             try:
                 found, output = said_by(command, text, pathlib.Path(folder))
                 codes |= {one[3] for one in found}
@@ -123,14 +128,13 @@ def main():
                 print(f"{case['at']}: {case['name']}: {error}")
     print(f"{count} cases, {wrong} wrong")
     if not sys.argv[2:]:
-        wrong += check_codes(command, codes, count)
+        wrong += check_codes(fields, codes, count)
     return 1 if wrong or not count else 0
 
 
-def check_codes(command, codes, count):
+def check_codes(fields, codes, count):
     """Every code of the loader has a case, or a test elsewhere that says so here."""
     elsewhere = {"CGE008": "hostile.py", "CGE009": "hostile.py"}
-    fields = json.loads(subprocess.run([command, "rules", "fields", "--json"], capture_output=True, check=True).stdout)
     if not any(field.get("needs") == "full" for field in fields):
         elsewhere["CGE034"] = "cannot happen while no field needs level full"
     source = HERE.parents[1] / "analyzer"
