@@ -89,12 +89,6 @@ cudaError_t rows_as_driver(const cudaMemcpy3DParms& given, CUDA_MEMCPY3D* copy) 
 }
 
 // Between two devices. There is one address space, so that only the primary contexts matter.
-cudaError_t primary_of(int device, CUcontext* context) {
-  CUdevice ordinal = 0;
-  if (CUresult r = CU(cuDeviceGet)(&ordinal, device)) return from_driver(r);
-  return from_driver(CU(cuDevicePrimaryCtxRetain)(context, ordinal));
-}
-
 cudaError_t peer_copy(const cudaMemcpy3DPeerParms& given, CUDA_MEMCPY3D_PEER* peer) {
   cudaMemcpy3DParms p{};
   p.srcArray = given.srcArray, p.srcPos = given.srcPos, p.srcPtr = given.srcPtr;
@@ -111,8 +105,8 @@ cudaError_t peer_copy(const cudaMemcpy3DPeerParms& given, CUDA_MEMCPY3D_PEER* pe
   peer->dstMemoryType = c.dstMemoryType, peer->dstDevice = c.dstDevice;
   peer->dstPitch = c.dstPitch, peer->dstHeight = c.dstHeight;
   peer->WidthInBytes = c.WidthInBytes, peer->Height = c.Height, peer->Depth = c.Depth;
-  if (cudaError_t e = primary_of(given.srcDevice, &peer->srcContext)) return e;
-  return primary_of(given.dstDevice, &peer->dstContext);
+  if (cudaError_t e = primary_context(given.srcDevice, &peer->srcContext)) return e;
+  return primary_context(given.dstDevice, &peer->dstContext);
 }
 
 // Where in a variable, if it is that large.
@@ -223,16 +217,16 @@ cudaError_t cudaMemcpy3DAsync(const cudaMemcpy3DParms* given, cudaStream_t strea
 
 cudaError_t cudaMemcpyPeer(void* target, int target_device, const void* source, int source_device, size_t bytes) {
   CUcontext to = nullptr, from = nullptr;
-  if (cudaError_t e = primary_of(target_device, &to)) return e;
-  if (cudaError_t e = primary_of(source_device, &from)) return e;
+  if (cudaError_t e = primary_context(target_device, &to)) return e;
+  if (cudaError_t e = primary_context(source_device, &from)) return e;
   return from_driver(CU(cuMemcpyPeer)(address(target), to, address(source), from, bytes));
 }
 
 cudaError_t cudaMemcpyPeerAsync(void* target, int target_device, const void* source, int source_device, size_t bytes,
                                 cudaStream_t stream) {
   CUcontext to = nullptr, from = nullptr;
-  if (cudaError_t e = primary_of(target_device, &to)) return e;
-  if (cudaError_t e = primary_of(source_device, &from)) return e;
+  if (cudaError_t e = primary_context(target_device, &to)) return e;
+  if (cudaError_t e = primary_context(source_device, &from)) return e;
   return from_driver(CU(cuMemcpyPeerAsync)(address(target), to, address(source), from, bytes, stream));
 }
 

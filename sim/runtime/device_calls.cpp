@@ -16,16 +16,10 @@ cudaError_t check_device(int device) {
   return device >= 0 && device < count ? cudaSuccess : cudaErrorInvalidDevice;
 }
 
-// The primary context of a device, for calls that name a device and mean its context.
+// For calls that name a device and mean its primary context.
 cudaError_t context_of(int device, CUcontext* context) {
   if (cudaError_t e = check_device(device)) return e;
-  CUcontext before = nullptr;
-  CU(cuCtxGetCurrent)(&before);
-  const int own = this_thread().device;
-  if (cudaError_t e = bind(device)) return e;
-  CU(cuCtxGetCurrent)(context);
-  this_thread().device = own;
-  return from_driver(CU(cuCtxSetCurrent)(before));
+  return primary_context(device, context);
 }
 
 constexpr unsigned device_flags =
@@ -117,7 +111,7 @@ cudaError_t cudaDeviceReset() {
   int device = 0;
   api::cudaGetDevice(&device);
   if (CUresult r = CU(cuDevicePrimaryCtxReset_v2)(device)) return from_driver(r);
-  note_reset();
+  forget_primary(device);
   CU(cuCtxSetCurrent)(nullptr);
   this_thread().last_error = cudaSuccess;
   return cudaSuccess;

@@ -38,7 +38,9 @@ cudaError_t prepare(need what);
 
 // The primary context of the device, current on this thread.
 cudaError_t bind(int device);
-// All primary contexts bound so far are void: after cudaDeviceReset.
-void note_reset();
+// The same without making it current.
+cudaError_t primary_context(int device, CUcontext* context);
+// It is void: after cudaDeviceReset.
+void forget_primary(int device);
 
 } // namespace capturesan::runtime

@@ -63,12 +63,14 @@ class Runs(unittest.TestCase):
         return [line for line in text.splitlines() if "NVIDIA's" in line and "runtime" in line]
 
     def test_nvidias_static_runtime_is_named_once(self):
-        done = self.call(COMMAND, "run", "--driver", "sim", "--", PROGRAMS / "runtime_basics_nvidia")
-        said = self.lines_about_the_runtime(done.stderr)
-        self.assertEqual(len(said), 1, done.stderr)
-        self.assertIn(f"{PROGRAMS / 'runtime_basics_nvidia'} has NVIDIA's runtime linked in", said[0])
-        for cure in ("-cudart shared", f"-cudart static -L{BUILD / 'lib/sim'}", "on a GPU"):
-            self.assertIn(cure, said[0])
+        for program in (PROGRAMS / "runtime_basics_nvidia", PROGRAMS / "runtime_host_only_nvidia"):
+            with self.subTest(program.name):
+                done = self.call(COMMAND, "run", "--driver", "sim", "--", program)
+                said = self.lines_about_the_runtime(done.stderr)
+                self.assertEqual(len(said), 1, done.stderr)
+                self.assertIn(f"{program} has NVIDIA's runtime linked in", said[0])
+                for cure in ("-cudart shared", f"-cudart static -L{BUILD / 'lib/sim'}", "on a GPU"):
+                    self.assertIn(cure, said[0])
 
     def test_the_driver_itself_says_it_without_the_command(self):
         environment = {**self.environment, "LD_LIBRARY_PATH": str(BUILD / "lib/sim")}
