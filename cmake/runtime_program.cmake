@@ -14,7 +14,7 @@ function(capturesan_runtime_program name source)
   set(flags -std=c++17 -g -O1 ${CAPTURESAN_RUNTIME_GENCODE} -I${CMAKE_SOURCE_DIR} -I${CMAKE_SOURCE_DIR}/include)
   set(link "")
   if(CAPTURESAN_SANITIZE STREQUAL "address") # as the libraries they meet
-    set(link -Xcompiler=-fsanitize=address)
+    set(link -Xcompiler=-fsanitize=address -Xcompiler=-fsanitize=undefined -Xcompiler=-fno-sanitize-recover=undefined)
   elseif(CAPTURESAN_SANITIZE)
     set(link -Xcompiler=-fsanitize=${CAPTURESAN_SANITIZE})
   endif()
