@@ -167,6 +167,7 @@ std::size_t auditor::read_up_to(std::int64_t horizon_ns) {
     last_ns_ = e.at_ns;
     model_.apply(e, view_);
     engine_.on_event(view_);
+    for (notice& n : view_.notices) engine_.on_notice(*view_.process, n);
     if ((view_.event->flags & trace::event_unfinished) != 0) note_unfinished();
   });
   const std::int64_t settled = finished_ ? merger::no_horizon : last_ns_ - culprit_wait_ns;
@@ -189,7 +190,12 @@ void auditor::finish() {
   if (finished_) return;
   finished_ = true;
   read_up_to(merger::no_horizon);
-  for (const auto& p : model_.processes()) report_process(*p);
+  for (const auto& p : model_.processes()) {
+    std::vector<notice> found;
+    model_.at_end(*p, found);
+    for (notice& n : found) engine_.on_notice(*p, n);
+    report_process(*p);
+  }
   summarize();
   summarize_rules();
   if (!options_.close || files_.empty()) return;

@@ -114,6 +114,33 @@ void engine::on_own_event(own_event what, process_state& p, std::int64_t at_ns, 
   if (capture != nullptr) settle(*capture, owner);
 }
 
+void engine::on_notice(process_state& p, notice& n) {
+  event_view v;
+  v.process = &p;
+  v.capture = n.capture;
+  v.exec = n.exec;
+  v.at_ns = n.about.at_ns;
+  thread_state nobody;
+  v.thread = &nobody;
+  if (n.about.call != nullptr) {
+    v.event = &n.about.event;
+    v.call = n.about.call;
+    v.python = n.about.python;
+    const auto t = p.threads.find(n.about.thread);
+    if (t != p.threads.end()) v.thread = &t->second;
+    v.is_replay = v.exec != nullptr && v.call->cls == trace::call_class::graph_launch;
+  }
+  if (v.capture != nullptr)
+    v.status = v.capture->invalidated ? trace::capture_status::invalidated : trace::capture_status::active;
+  const event_kind kind = kind_of(n.what);
+  for (const rule* r : for_failed_[static_cast<std::size_t>(kind)]) {
+    if (r->each != each_kind::event) continue;
+    subject s(v, kind, store_.names());
+    s.noticed = &n;
+    evaluate_subject(*r, s);
+  }
+}
+
 void engine::on_unexplained(process_state& p, capture_state& c) {
   if (c.culprit_seen) return;
   if (c.probable_finding >= 0) return settle(c, c.probable_finding);

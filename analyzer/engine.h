@@ -30,6 +30,9 @@ class engine {
   void on_own_event(own_event what, process_state& p, std::int64_t at_ns, const own_facts& facts,
                     capture_state* capture = nullptr);
 
+  // What the model noticed, at an event or at the end of a process.
+  void on_notice(process_state& p, notice& n);
+
   // A capture whose end nobody explained.
   void on_unexplained(process_state& p, capture_state& c);
 

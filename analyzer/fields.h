@@ -19,7 +19,23 @@ enum class field_id : std::uint8_t {
 enum class field_type : std::uint8_t { boolean, number, size, duration, text, address, word, result };
 
 // Fields of one group are present together or not at all.
-enum class field_group : std::uint8_t { always, capture, ended, fork, graph, param, text };
+enum class field_group : std::uint8_t {
+  always,
+  capture,
+  ended,
+  fork,
+  graph,
+  param,
+  text,
+  dropped,
+  escaped,
+  first_use,
+  abandoned,
+  gmem,
+  build,
+  code,
+  copy,
+};
 
 struct field_row {
   std::string_view name;
@@ -36,8 +52,10 @@ std::vector<std::string_view> field_names();
 
 // Kinds of events a rule may ask for: the call classes of the trace, then what only the analyzer knows.
 enum class event_kind : std::uint8_t {}; // below trace::class_count a trace::call_class
-inline constexpr std::string_view own_event_names[] = {"trace_lost", "uncovered",           "deepbind",   "unsupported",
-                                                       "cupti_held", "capture_unexplained", "suppression"};
+inline constexpr std::string_view own_event_names[] = {
+    "trace_lost",          "uncovered",   "deepbind",          "unsupported",  "cupti_held",
+    "capture_unexplained", "suppression", "operation_dropped", "work_escaped", "first_use",
+    "capture_abandoned",   "graph_memory", "build_failed",     "code_unloaded", "pageable_copy"};
 enum class own_event : std::uint8_t {
   trace_lost,
   uncovered,
@@ -46,7 +64,16 @@ enum class own_event : std::uint8_t {
   cupti_held,
   capture_unexplained,
   suppression,
-  count
+  // notices (notice.h)
+  operation_dropped,
+  work_escaped,
+  first_use,
+  capture_abandoned,
+  graph_memory,
+  build_failed,
+  code_unloaded,
+  pageable_copy,
+  count,
 };
 std::span<const std::string_view> event_kind_names();
 std::size_t event_kind_count();

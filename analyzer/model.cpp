@@ -121,11 +121,13 @@ void model::apply(const merged_event& e, event_view& v) {
   v.at_ns = e.at_ns;
   v.capture = nullptr;
   v.status = trace::capture_status::none;
-  v.on_capturing_stream = v.after_culprit = v.operand_open = v.is_replay = false;
+  v.on_capturing_stream = v.after_culprit = v.operand_open = v.is_replay = v.broke_capture = false;
+  v.piled_up = v.piled_live = 0;
   v.operand_event = nullptr;
   v.exec = nullptr;
   if (!v.claimed.empty()) v.claimed.clear();
   if (!v.pointers.empty()) v.pointers.clear();
+  if (!v.notices.empty()) v.notices.clear();
   if (!p.ended_now.empty()) p.ended_now.clear();
   v.python = v.runtime_call = {};
   v.modules_loaded = 0;
@@ -142,10 +144,11 @@ void model::apply_call(process_state& p, event_view& v, const thread_cursor& rec
   if (in_capture) find_capture(p, v, records);
   if (e.result != 0) {
     if (in_capture) judge_refusal(p, v, records);
-    if (cls == call_class::capture_end) end_capture(p, v);
+    apply_failure(p, v);
     return;
   }
   if (v.on_capturing_stream) count_work(p, v);
+  if (in_capture) note_beside(p, v);
   switch (cls) {
   case call_class::capture_begin:
     begin_capture(p, v);
@@ -182,7 +185,7 @@ void model::apply_call(process_state& p, event_view& v, const thread_cursor& rec
     break;
   }
   case call_class::graph_destroy:
-    p.graphs.erase(e.arg[0]);
+    graph_destroyed(p, v);
     break;
   case call_class::graph_instantiate:
     instantiate(p, v, records);
@@ -197,7 +200,7 @@ void model::apply_call(process_state& p, event_view& v, const thread_cursor& rec
     launch_graph(p, v);
     break;
   case call_class::exec_destroy:
-    destroy_exec(p, e.arg[0]);
+    destroy_exec(p, e.arg[0], &v);
     break;
   case call_class::context_create:
   case call_class::context_set:
@@ -211,6 +214,29 @@ void model::apply_call(process_state& p, event_view& v, const thread_cursor& rec
     break;
   default:
     apply_memory(p, v);
+    break;
+  }
+}
+
+// A call that was refused, or is wrong for another reason.
+void model::apply_failure(process_state& p, event_view& v) {
+  switch (v.call->cls) {
+  case call_class::capture_end:
+    end_capture(p, v);
+    break;
+  case call_class::graph_instantiate:
+  case call_class::graph_update:
+    build_failed(p, v);
+    break;
+  case call_class::graph_launch:
+    launch_failed(p, v);
+    break;
+  case call_class::free:
+  case call_class::graph_clone:
+    memory_event(p, v);
+    break;
+  default:
+    note_refused(v);
     break;
   }
 }
@@ -244,18 +270,21 @@ void model::apply_object(process_state& p, event_view& v) {
     break;
   case call_class::context_destroy:
     p.memory.remove_context(e.arg[0], freed_by(v));
+    code_unloaded(p, v, e.arg[0]);
     break;
   case call_class::context_release: {
     // A release only counts down; a reset takes the context's memory with it.
     const auto primary = p.primary_contexts.find(e.arg[0]);
     if (v.call->api != "cuDevicePrimaryCtxReset" || primary == p.primary_contexts.end()) break;
     p.memory.remove_context(primary->second, freed_by(v));
+    code_unloaded(p, v, primary->second);
     break;
   }
   case call_class::module_load:
     p.modules.insert(e.arg[0]);
     break;
   case call_class::module_unload:
+    code_unloaded(p, v, e.arg[0]);
     p.modules.erase(e.arg[0]);
     std::erase_if(p.functions, [&](const auto& f) { return f.second->module == e.arg[0]; });
     break;
@@ -291,6 +320,7 @@ void model::apply_memory(process_state& p, event_view& v) {
   case call_class::free:
   case call_class::host_free:
   case call_class::host_unregister:
+    memory_event(p, v);
     if (const auto gone = p.memory.remove(e.arg[0])) {
       gone->freed_by = v.call;
       gone->freed_stack = e.stack;
@@ -308,6 +338,7 @@ void model::apply_memory(process_state& p, event_view& v) {
     return;
   }
   if (e.arg[1] == 0) return;
+  if (!p.graph_blocks.empty()) p.graph_blocks.erase(e.arg[0]); // its graph is gone
   a.base = e.arg[0];
   a.size = e.arg[1];
   a.made_by = v.call;

@@ -10,11 +10,13 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "analyzer/finding.h"
 #include "analyzer/memory.h"
 #include "analyzer/merger.h"
+#include "analyzer/notice.h"
 
 namespace capturesan {
 
@@ -31,6 +33,31 @@ using stream_key = std::uint64_t;
 // How far into the work of each stream of a capture something reaches: stream -> number of its last work.
 using reach = std::map<stream_key, std::uint64_t>;
 
+// A refused call whose operation the graph lacks, unless something else took its place.
+struct dropped_call {
+  kept_call about;
+  std::uint64_t target = 0, source = 0, bytes = 0; // of the first copy; 0 = not known
+  std::uint64_t operations = 0;                    // captured before it
+  std::uint64_t kernels = 0;                       // captured before it
+};
+
+// Bytes that a captured copy or set writes when the graph runs.
+struct captured_write {
+  std::uint64_t address = 0, bytes = 0;
+  std::uint64_t operation = 0; // number of it in the capture
+  bool copies = false;
+};
+
+// What a capture's own thread did outside of it, while it was open.
+struct side_work {
+  kept_call escaped; // the first launch, copy or set on a stream that is not part of it
+  kept_call reader;  // the first that reads what the capture writes
+  std::uint64_t launches = 0, operations = 0;
+  kept_call load; // the first that loaded code
+  std::uint64_t loads = 0, slow_calls = 0;
+  std::int64_t load_ns = 0;
+};
+
 struct capture_state {
   int id = 0;
   std::uint64_t stream = 0; // as passed to begin
@@ -43,6 +70,7 @@ struct capture_state {
   bool ended = false;
   int result = -1; // of the end call
   bool invalidated = false;
+  std::uint64_t invalidated_ticks = 0; // end of the call after which it was found so
   bool culprit_seen = false;
 
   struct member {
@@ -54,7 +82,15 @@ struct capture_state {
   std::map<stream_key, member> members; // the streams that are part of it, origin included
   std::set<std::uint32_t> workers;      // threads that put work into it
   std::uint64_t operations = 0;         // work captured
+  std::uint64_t kernels = 0;            // launches among it
   std::uint64_t nodes = 0;              // of its graph, once it has ended well
+  bool allocates = false;               // memory nodes among it
+
+  kept_call begun; // its begin call
+  std::vector<dropped_call> dropped;
+  std::vector<captured_write> writes;
+  bool writes_cut = false; // there were more
+  side_work beside;
 
   // The engine's own notes.
   int culprit_finding = -1;          // index in its store
@@ -84,6 +120,8 @@ struct function_state {
 struct graph_state {
   int capture = 0; // id; 0 = built by hand
   std::uint64_t nodes = 0;
+  bool memory_nodes = false;
+  std::shared_ptr<capture_state> lacking; // its capture, if calls were dropped from it and that is not judged yet
 };
 
 struct exec_node {
@@ -92,6 +130,7 @@ struct exec_node {
   trace::node_type type = trace::node_type::empty;
   bool enabled = true;
   std::shared_ptr<const function_state> function; // of a kernel node
+  std::uint32_t parent = 0;                       // index + 1 of the child-graph node it is inside of; 0 = top level
 };
 
 // An address in a node that was inside an allocation when the exec was made.
@@ -103,6 +142,29 @@ struct pointer_use {
   std::uint32_t offset = 0; // in the parameter
   certainty sure = certainty::exact;
   bool stale = false; // already found not to be live any more
+};
+
+// What an exec's memory nodes do, and how the graph's edges order it.
+struct exec_memory {
+  struct block {
+    std::uint64_t address = 0, bytes = 0;
+    std::uint32_t node = 0;  // position of the allocation in exec_state::nodes
+    std::int64_t freed = -1; // position of its free in the same graph
+  };
+  std::vector<block> blocks;
+  std::vector<std::uint64_t> foreign_frees; // addresses that other graphs allocate
+  std::vector<pointer_use> uses;            // addresses inside memory that some graph allocates; `memory` is null
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> edges; // node handles, from and to
+  std::vector<notice> faults;                                 // of the topology; told at the first launch
+  bool free_on_launch = false;
+  bool edges_known = false;
+};
+
+// A host operand of a copy node.
+struct host_operand {
+  std::uint64_t address = 0, bytes = 0;
+  std::uint32_t node = 0; // position in exec_state::nodes
+  bool to_host = false;
 };
 
 struct exec_state {
@@ -118,6 +180,41 @@ struct exec_state {
   std::vector<std::pair<std::uint64_t, std::uint32_t>>
       launch_sites;        // return address, stack of the first launch from there
   std::uint64_t epoch = 0; // memory_map::graph_epoch() at the last replay
+
+  exec_memory memory;
+  std::vector<host_operand> host_operands;
+  std::uint64_t context = 0; // current one when it was made
+  struct {
+    std::uint64_t handle = 0; // module, library or context that went while this exec lived; 0 = none
+    std::string by;           // the call
+    std::uint32_t node = 0;   // position of a kernel node whose code it held
+    bool told = false;
+  } unloaded;
+  // Growth: execs made at one place, one like the other, that pile up.
+  std::uint64_t content = 0; // of all nodes: types, functions, geometry, parameters
+  std::uint32_t site = 0;    // stack of its instantiation
+  bool idle = false;         // another one was made at its place, and it has not been launched since
+};
+
+// Memory that a graph allocates when it runs.
+struct graph_block {
+  std::uint64_t bytes = 0;
+  bool allocated = false; // by a launch, and not freed since
+  kept_call orphaned;     // the call that destroyed its exec while it was allocated
+};
+
+// An instantiation or update that failed, until it is known what the program made of it.
+struct failed_build {
+  kept_call about;
+  std::uint64_t graph = 0, exec = 0; // exec: of an update
+  bool from_capture = false;
+  bool exec_gone = false;
+};
+
+struct growth_site {
+  std::uint64_t newest = 0; // exec made last
+  std::uint64_t live = 0;
+  std::unordered_map<std::uint64_t, std::uint64_t> idle; // by content
 };
 
 struct thread_state {
@@ -143,6 +240,10 @@ struct process_state {
   std::unordered_map<std::uint64_t, std::shared_ptr<function_state>> functions;
   std::unordered_map<std::uint64_t, graph_state> graphs;
   std::unordered_map<std::uint64_t, std::unique_ptr<exec_state>> execs;
+  std::map<std::uint64_t, graph_block> graph_blocks; // by address
+  std::vector<failed_build> failed_builds;
+  std::unordered_map<std::uint32_t, growth_site> growth; // by stack of the instantiation
+  std::unordered_set<std::uint64_t> launched;            // functions
 
   capture_state* capture_by_id(int id) const;
   const capture_state* capture_at(std::uint64_t stream, std::uint64_t begin) const;
@@ -169,6 +270,10 @@ struct event_view {
   std::string_view runtime_call;      // the CUDA runtime call it came from; empty if CUPTI did not tell
   std::uint64_t modules_loaded = 0;   // by the driver inside the call, as CUPTI told
   std::vector<pointer_use*> pointers; // of the replay: all at the first, then those whose memory changed
+  bool broke_capture = false;         // it failed with a result that is no capture's, and left the capture invalidated
+  std::uint64_t piled_up = 0,
+                piled_live = 0; // of an instantiation: execs like this one that lie idle, and all made there
+  std::vector<notice> notices;  // what this event made clear
 };
 
 bool is_capture_result(int result);                          // 900-908
@@ -184,6 +289,10 @@ class model {
   // Captures that ended invalidated before `ns` and whose culprit nobody will claim any more.
   std::vector<std::pair<process_state*, std::unique_ptr<capture_state>>> take_unexplained(std::int64_t ns);
 
+  // What only the end of a process shows. Call once, after its last event; what a gap in the trace may hide is left
+  // out.
+  void at_end(process_state& p, std::vector<notice>& out);
+
   const std::vector<std::unique_ptr<process_state>>& processes() const { return processes_; }
   std::uint64_t replays() const { return replays_; }
 
@@ -194,6 +303,7 @@ class model {
  private:
   thread_state& thread(process_state& p, std::uint32_t index);
   void apply_call(process_state& p, event_view& v, const thread_cursor& records);
+  void apply_failure(process_state& p, event_view& v);
   void apply_memory(process_state& p, event_view& v);
   void apply_object(process_state& p, event_view& v);
   static allocation freed_by(const event_view& v);
@@ -202,13 +312,46 @@ class model {
   void begin_capture(process_state& p, event_view& v);
   void end_capture(process_state& p, event_view& v);
   void close_capture(process_state& p, capture_state& c, event_view& v);
-  void stream_destroyed(process_state& p, const event_view& v);
+  void stream_destroyed(process_state& p, event_view& v);
   void record_event(process_state& p, event_view& v);
   void wait_event(process_state& p, event_view& v);
   void count_work(process_state& p, event_view& v);
   void look_at_operand_event(process_state& p, event_view& v);
   void find_capture(process_state& p, event_view& v, const thread_cursor& records);
   void judge_refusal(process_state& p, event_view& v, const thread_cursor& records);
+  static void broke_otherwise(process_state& p, event_view& v, const thread_cursor& records);
+
+  // model_beside.cpp
+  static kept_call keep(const event_view& v);
+  static void note_captured(process_state& p, event_view& v);
+  static void note_refused(event_view& v);
+  static void note_beside(process_state& p, event_view& v);
+  static void note_capture_end(process_state& p, event_view& v, capture_state& c);
+  static void judge_dropped(const process_state& p, graph_state& g, exec_state* x, bool whole,
+                            std::vector<notice>& out);
+  static void graph_destroyed(process_state& p, event_view& v);
+  static void abandoned_at_end(process_state& p, std::vector<notice>& out);
+
+  // model_memory_nodes.cpp
+  static void read_memory_nodes(process_state& p, exec_state& x, const event_view& v, const thread_cursor& records);
+  static void check_memory_order(exec_state& x);
+  static void launch_memory(process_state& p, event_view& v);
+  static void launch_failed(process_state& p, event_view& v);
+  static void memory_event(process_state& p, event_view& v);
+  static void orphan_memory(process_state& p, const exec_state& x, const event_view& v);
+  static void leaks_at_end(process_state& p, std::vector<notice>& out);
+
+  // model_builds.cpp
+  static void build_failed(process_state& p, event_view& v);
+  static void build_succeeded(process_state& p, event_view& v, const exec_state& x);
+  static void builds_at_launch(process_state& p, event_view& v);
+  static void builds_at_end(process_state& p, std::vector<notice>& out);
+  static void count_growth(process_state& p, event_view& v, exec_state& x);
+  static void leave_growth(process_state& p, exec_state& x, bool destroyed);
+  static void code_unloaded(process_state& p, const event_view& v, std::uint64_t handle);
+  static void edited_code(exec_state& x, std::uint32_t node);
+  static void stale_code_at_launch(process_state& p, event_view& v);
+  static void pageable_at_launch(process_state& p, event_view& v);
 
   // model_graph.cpp
   void read_side_records(process_state& p, event_view& v, const thread_cursor& records);
@@ -217,11 +360,12 @@ class model {
   void update_exec(process_state& p, event_view& v, const thread_cursor& records);
   void edit_exec(process_state& p, event_view& v, const thread_cursor& records);
   void launch_graph(process_state& p, event_view& v);
+  void read_nodes(process_state& p, exec_state& x, const event_view& v, const thread_cursor& records);
   void read_node(process_state& p, exec_state& x, const side_record& r);
   void add_pointer(process_state& p, exec_state& x, const pointer_use& use);
   void read_parameters(process_state& p, exec_state& x, std::uint32_t node, std::span<const std::byte> block);
   void exec_ready(process_state& p, exec_state& x);
-  void destroy_exec(process_state& p, std::uint64_t handle);
+  void destroy_exec(process_state& p, std::uint64_t handle, const event_view* by);
 
   std::vector<std::unique_ptr<process_state>> processes_;
   std::unordered_map<const trace_file*, process_state*> by_file_;

@@ -13,6 +13,8 @@ using trace::capture_status;
 // CU_EVENT_RECORD_EXTERNAL, CU_EVENT_WAIT_EXTERNAL
 constexpr std::uint64_t external_flag = 1;
 
+constexpr int not_ready = 600; // an answer, not a failure
+
 constexpr std::size_t most_unexplained = 256; // per process; a damaged trace must not pile them up
 
 void merge_into(reach& to, const reach& from) {
@@ -76,6 +78,7 @@ void model::begin_capture(process_state& p, event_view& v) {
   c->mode = static_cast<capture_mode>(std::min<std::uint64_t>(e.arg[0], 2));
   c->thread = v.thread->index;
   c->stack = e.stack;
+  c->begun = keep(v);
   c->members[c->origin];
   p.capturing[c->origin] = c.get();
   v.capture = c.get();
@@ -102,10 +105,31 @@ void model::find_capture(process_state& p, event_view& v, const thread_cursor&) 
   }
 }
 
+// A call that is wrong in itself, such as a launch of no grid, may break the capture of its stream (tests/golden, "in
+// capture: launch, invalid value"). It did if the status read right after it says so, and nothing had broken it before.
+void model::broke_otherwise(process_state& p, event_view& v, const thread_cursor& records) {
+  if (v.event->result == not_ready) return;
+  const stream_key key = key_of(v.event->stream, v.call->per_thread, v.thread->index);
+  records.each_side_record([&](const side_record& r) {
+    if (r.kind != trace::record_kind::capture_status) return;
+    const auto s = r.as<trace::capture_status_record>();
+    auto* c = const_cast<capture_state*>(p.capture_at(s.stream, s.begin));
+    if (c == nullptr || s.status != capture_status::invalidated || !c->members.contains(key)) return;
+    if (c->invalidated || c->culprit_seen) return;
+    c->invalidated = c->culprit_seen = true;
+    c->invalidated_ticks = v.event->end;
+    v.claimed.push_back(c);
+    v.capture = c;
+    v.status = s.status;
+    v.on_capturing_stream = v.broke_capture = true;
+    v.after_culprit = false;
+  });
+}
+
 // A call that failed while captures were open: which of them it is about, and whether it is the culprit of any.
 void model::judge_refusal(process_state& p, event_view& v, const thread_cursor& records) {
   const trace::event& e = *v.event;
-  if (!is_capture_result(e.result)) return;
+  if (!is_capture_result(e.result)) return broke_otherwise(p, v, records);
   const stream_key key = key_of(e.stream, v.call->per_thread, v.thread->index);
   const bool may_claim = !is_cascade(e.result);
   capture_state* best = nullptr;
@@ -135,6 +159,7 @@ void model::judge_refusal(process_state& p, event_view& v, const thread_cursor& 
     v.status = capture_status::unknown; // not recorded
   }
   for (capture_state* c : invalidated) {
+    if (!c->invalidated) c->invalidated_ticks = e.end;
     c->invalidated = true;
     if (!may_claim || c->culprit_seen) continue;
     c->culprit_seen = true;
@@ -167,7 +192,9 @@ void model::end_capture(process_state& p, event_view& v) {
   c.result = v.event->result;
   if (v.event->result == 0) {
     c.nodes = v.event->arg[1];
-    p.graphs[v.event->arg[0]] = {c.id, c.nodes};
+    graph_state& g = p.graphs[v.event->arg[0]];
+    g = {c.id, c.nodes, g.memory_nodes || c.allocates, nullptr};
+    note_capture_end(p, v, c);
   }
   close_capture(p, c, v);
 }
@@ -185,11 +212,19 @@ void model::close_capture(process_state& p, capture_state& c, event_view& v) {
   p.open.erase(it);
 }
 
-void model::stream_destroyed(process_state& p, const event_view& v) {
+void model::stream_destroyed(process_state& p, event_view& v) {
   const stream_key key = v.event->stream;
   p.streams.erase(key);
   const auto it = p.capturing.find(key);
   if (it == p.capturing.end() || it->second->origin != key) return;
+  if (!it->second->invalidated) { // else it is what remains of another fault
+    notice n;
+    n.what = own_event::capture_abandoned;
+    n.about = keep(v);
+    n.capture = it->second;
+    n.abandoned = abandoned_by::stream_destroy;
+    v.notices.push_back(std::move(n));
+  }
   event_view at = v;
   close_capture(p, *it->second, at); // its capture is gone with it
 }
@@ -249,7 +284,7 @@ void model::wait_event(process_state& p, event_view& v) {
   c->workers.insert(v.thread->index);
 }
 
-void model::count_work(process_state&, event_view& v) {
+void model::count_work(process_state& p, event_view& v) {
   switch (v.call->cls) {
   case call_class::launch:
   case call_class::host_func:
@@ -275,6 +310,7 @@ void model::count_work(process_state&, event_view& v) {
   ++m.work;
   ++v.capture->operations;
   v.capture->workers.insert(v.thread->index);
+  note_captured(p, v);
 }
 
 } // namespace capturesan

@@ -17,6 +17,18 @@ std::uint64_t word_at(std::span<const std::byte> block, std::size_t offset) {
   return word;
 }
 
+// FNV-1a over what a node does, not over which node it is.
+std::uint64_t add_to_content(std::uint64_t h, const trace::node_record& n, std::span<const std::byte> payload) {
+  const auto add = [&h](const void* data, std::size_t bytes) {
+    for (std::size_t i = 0; i < bytes; ++i)
+      h = (h ^ std::to_integer<std::uint64_t>(static_cast<const std::byte*>(data)[i])) * 0x100000001b3ull;
+  };
+  add(&n.type, sizeof(n.type));
+  if (n.type != node_type::graph) add(n.value, sizeof(n.value)); // a child graph's handle says nothing
+  add(payload.data(), payload.size());
+  return h;
+}
+
 constexpr std::size_t most_launch_sites = 1024; // of one exec
 // Bits of value[3] of a memcpy node.
 constexpr std::uint64_t host_destination = 1, host_source = 2, array_destination = 4, array_source = 8;
@@ -48,7 +60,8 @@ void model::read_side_records(process_state& p, event_view& v, const thread_curs
 
 void model::read_function(process_state& p, const trace::payload_record& head, std::span<const std::byte> payload) {
   auto f = std::make_shared<function_state>();
-  const std::size_t count = std::min<std::size_t>(head.aux, payload.size() / 4);
+  const std::size_t known = head.aux == 0xffff ? 0 : head.aux; // 0xffff: the driver did not tell
+  const std::size_t count = std::min<std::size_t>(known, payload.size() / 4);
   for (std::size_t i = 0; i < count; ++i) {
     std::uint16_t pair[2];
     std::memcpy(pair, payload.data() + i * 4, 4);
@@ -63,7 +76,13 @@ void model::read_function(process_state& p, const trace::payload_record& head, s
 void model::add_pointer(process_state& p, exec_state& x, const pointer_use& use) {
   if (use.address == 0) return;
   auto a = p.memory.find(use.address);
-  if (!a) return;
+  if (!a) {
+    auto block = p.graph_blocks.upper_bound(use.address);
+    if (block == p.graph_blocks.begin()) return;
+    --block;
+    if (use.address - block->first < block->second.bytes) x.memory.uses.push_back(use);
+    return;
+  }
   a->in_graph = true;
   x.pointers.push_back(use);
   x.pointers.back().memory = std::move(a);
@@ -109,6 +128,8 @@ void model::read_node(process_state& p, exec_state& x, const side_record& r) {
   node.index = n.index;
   node.node = n.node;
   node.type = n.type;
+  node.parent = n.parent;
+  x.content = add_to_content(x.content, n, r.payload(sizeof(n), n.bytes));
   if (n.type == node_type::kernel) {
     const auto f = p.functions.find(n.value[0]);
     if (f != p.functions.end()) node.function = f->second;
@@ -127,6 +148,8 @@ void model::read_node(process_state& p, exec_state& x, const side_record& r) {
   case node_type::memcpy:
     if ((n.value[3] & (host_destination | array_destination)) == 0) exact(n.value[0]);
     if ((n.value[3] & (host_source | array_source)) == 0) exact(n.value[1]);
+    if ((n.value[3] & host_destination) != 0) x.host_operands.push_back({n.value[0], n.value[2], place, true});
+    if ((n.value[3] & host_source) != 0) x.host_operands.push_back({n.value[1], n.value[2], place, false});
     break;
   case node_type::memset:
     exact(n.value[0]);
@@ -141,11 +164,29 @@ void model::exec_ready(process_state& p, exec_state& x) {
   if (on_exec) on_exec(p, x);
 }
 
-void model::destroy_exec(process_state& p, std::uint64_t handle) {
+// `by` null: destroyed unseen.
+void model::destroy_exec(process_state& p, std::uint64_t handle, const event_view* by) {
   const auto it = p.execs.find(handle);
   if (it == p.execs.end()) return;
+  leave_growth(p, *it->second, true);
+  if (by != nullptr) orphan_memory(p, *it->second, *by);
+  for (failed_build& f : p.failed_builds) f.exec_gone = f.exec_gone || f.exec == handle;
   if (on_exec) on_exec(p, *it->second);
   p.execs.erase(it);
+}
+
+// The nodes of an exec, from the records before the event. Memory that the graph itself allocates is known first: a
+// node that uses it may come before its allocation in the driver's list.
+void model::read_nodes(process_state& p, exec_state& x, const event_view& v, const thread_cursor& records) {
+  records.each_side_record([&](const side_record& r) {
+    if (r.kind != record_kind::node) return;
+    const auto n = r.as<trace::node_record>();
+    if (n.type == node_type::mem_alloc) p.graph_blocks[n.value[0]].bytes = n.value[1];
+  });
+  records.each_side_record([&](const side_record& r) {
+    if (r.kind == record_kind::node) read_node(p, x, r);
+  });
+  read_memory_nodes(p, x, v, records);
 }
 
 void model::instantiate(process_state& p, event_view& v, const thread_cursor& records) {
@@ -154,17 +195,20 @@ void model::instantiate(process_state& p, event_view& v, const thread_cursor& re
   x->id = ++execs_;
   x->handle = e.arg[0];
   x->graph = e.arg[1];
-  records.each_side_record([&](const side_record& r) {
-    if (r.kind == record_kind::node) read_node(p, *x, r);
-  });
+  x->context = v.thread->context;
+  read_nodes(p, *x, v, records);
   const auto g = p.graphs.find(e.arg[1]);
   if (g != p.graphs.end()) {
     x->capture = g->second.capture;
     g->second.nodes = x->nodes.size();
+    judge_dropped(p, g->second, x.get(), (e.flags & trace::event_truncated) == 0, v.notices);
   }
   v.exec = x.get();
+  destroy_exec(p, e.arg[0], nullptr); // a handle that is given out again was destroyed unseen
   exec_ready(p, *x);
-  destroy_exec(p, e.arg[0]); // a handle that is given out again was destroyed unseen
+  build_succeeded(p, v, *x);
+  if ((e.flags & trace::event_truncated) != 0) x->content += static_cast<std::uint64_t>(x->id); // like no other
+  count_growth(p, v, *x);
   p.execs[e.arg[0]] = std::move(x);
 }
 
@@ -176,11 +220,17 @@ void model::update_exec(process_state& p, event_view& v, const thread_cursor& re
   x.nodes.clear();
   x.pointers.clear();
   x.kernels = x.kernels_resolved = 0;
-  records.each_side_record([&](const side_record& r) {
-    if (r.kind == record_kind::node) read_node(p, x, r);
-  });
+  const bool free_on_launch = x.memory.free_on_launch;
+  x.memory = {};
+  x.memory.free_on_launch = free_on_launch;
+  x.host_operands.clear();
+  x.unloaded = {};
+  leave_growth(p, x, false);
+  x.content = 0;
+  read_nodes(p, x, v, records);
   x.unknown = x.nodes.empty();
   exec_ready(p, x);
+  build_succeeded(p, v, x);
 }
 
 // One node of an exec got new parameters, or was switched on or off.
@@ -208,11 +258,14 @@ void model::edit_exec(process_state& p, event_view& v, const thread_cursor& reco
     read_node(p, fresh, r);
     for (std::uint32_t at = 0; at < x.nodes.size(); ++at) {
       if (x.nodes[at].node != handle) continue;
+      std::erase_if(x.memory.faults, [&](const notice& n) { return n.user == &x.nodes[at]; });
+      std::erase_if(x.host_operands, [&](const host_operand& h) { return h.node == at; });
       if (fresh.nodes.front().function) x.nodes[at].function = fresh.nodes.front().function;
       for (pointer_use& u : fresh.pointers) {
         u.node = at;
         x.pointers.push_back(std::move(u));
       }
+      edited_code(x, at);
       break;
     }
   });
@@ -229,6 +282,11 @@ void model::launch_graph(process_state& p, event_view& v) {
     x.launch_sites.emplace_back(v.event->arg[1], v.event->stack);
   ++replays_;
   ++x.replays;
+  leave_growth(p, x, false);
+  launch_memory(p, v);
+  stale_code_at_launch(p, v);
+  builds_at_launch(p, v);
+  pageable_at_launch(p, v);
   const std::uint64_t epoch = p.memory.graph_epoch();
   const bool first = x.replays == 1;
   if (x.unknown || (!x.changed && x.epoch == epoch)) return;

@@ -30,6 +30,7 @@ struct traced_thread {
   std::uint32_t index = 0, tid = 0;
   std::string name;
   std::uint64_t stack_low = 0, stack_high = 0;
+  std::uint64_t ended = 0; // ticks; known only of threads that left a capture open
 };
 
 struct traced_module {

@@ -37,6 +37,7 @@ bool belongs_to_event(record_kind kind) {
   case record_kind::function:
   case record_kind::python_stack:
   case record_kind::text:
+  case record_kind::edges:
     return true;
   default:
     return false;
@@ -283,6 +284,12 @@ void trace_file::absorb(record_kind kind, const std::byte* at, std::size_t bytes
     const auto l = load<trace::lost_record>(at);
     known_lost_ += l.count;
     process_.lost = std::max(process_.lost, known_lost_);
+    return;
+  }
+  if (kind == record_kind::thread_end) {
+    const auto t = load<trace::thread_end_record>(at);
+    const auto known = process_.threads.find(t.index);
+    if (known != process_.threads.end()) known->second.ended = t.ended;
     return;
   }
   if (kind != record_kind::call_name && kind != record_kind::stack && kind != record_kind::module &&

@@ -47,6 +47,13 @@ int result_of(const yaml_node& n) {
                  near.empty() ? "write a number or a CUDA_ERROR_ name" : "did you mean '" + near + "'?"};
 }
 
+trace::process_state state_of(const yaml_node& n) {
+  if (n.text == "running") return trace::process_state::running;
+  if (n.text == "ended") return trace::process_state::ended;
+  if (n.text == "replaced") return trace::process_state::replaced;
+  throw bad_test{&n, "a process is running, ended or replaced"};
+}
+
 } // namespace
 
 std::optional<std::uint64_t> scenario_integer(std::string_view s) {
@@ -60,10 +67,14 @@ std::optional<std::uint64_t> scenario_integer(std::string_view s) {
 
 void scenario::add(const yaml_node& n) {
   if (n.type != kind::map) throw bad_test{&n, "an event must be a map", "such as {call: cuInit}"};
-  if (const auto* own = n.find("record")) {
-    add_record(n, *own);
-  } else {
-    add_call(n);
+  std::uint64_t times = 1;
+  if (const auto* repeat = n.find("repeat")) times = value(*repeat);
+  for (iteration_ = 0; iteration_ < times; ++iteration_) {
+    if (const auto* own = n.find("record")) {
+      add_record(n, *own);
+    } else {
+      add_call(n);
+    }
   }
 }
 
@@ -78,12 +89,14 @@ std::uint64_t scenario::handle(const std::string& name) {
   return it->second;
 }
 
-// 12, 0x10, a name, or name+12.
+// 12, 0x10, a name, or name+12. In an event that is repeated, name# is another name each time.
 std::uint64_t scenario::value(const yaml_node& n) {
   if (n.type != kind::scalar || n.text.empty()) throw bad_test{&n, "a value must be a number or a name"};
   if (const auto i = scenario_integer(n.text)) return *i;
   const auto plus = n.text.find('+');
-  const std::uint64_t base = handle(n.text.substr(0, plus));
+  std::string name = n.text.substr(0, plus);
+  if (name.ends_with('#')) name += std::to_string(iteration_);
+  const std::uint64_t base = handle(name);
   if (plus == std::string::npos) return base;
   const auto more = scenario_integer(std::string_view(n.text).substr(plus + 1));
   if (!more) throw bad_test{&n, "what follows + must be a number"};
@@ -120,16 +133,23 @@ std::uint32_t scenario::stack(std::uint32_t t, const std::string& name) {
 void scenario::add_record(const yaml_node& n, const yaml_node& own) {
   std::uint64_t count = 1;
   std::string text = "cuSomething";
+  std::uint32_t t = 0;
   for (const auto& [key, v] : n.entries) {
     if (key.text == "count") {
       count = value(v);
     } else if (key.text == "text") {
       text = v.text;
+    } else if (key.text == "thread") {
+      t = thread(&v);
+    } else if (key.text == "driver_version") {
+      builder_.header().driver_version = static_cast<std::uint32_t>(value(v));
+    } else if (key.text == "state") {
+      builder_.header().state = state_of(v);
     } else if (key.text != "record") {
-      throw bad_test{&key, "a record has no '" + key.text + "'", "its keys are: record count text"};
+      throw bad_test{&key, "a record has no '" + key.text + "'", "its keys are: record count text thread driver_version state"};
     }
   }
-  const std::uint32_t t = thread(nullptr);
+  if (t == 0) t = thread(nullptr);
   if (own.text == "lost") {
     builder_.lost(t, count);
   } else if (own.text == "uncovered") {
@@ -142,7 +162,9 @@ void scenario::add_record(const yaml_node& n, const yaml_node& own) {
     builder_.text(t, trace::text_role::unsupported, count, text);
   } else if (own.text == "suppression") {
     suppressions_.push_back({text, count});
-  } else {
+  } else if (own.text == "thread_end") {
+    builder_.thread_end(t);
+  } else if (own.text != "process") {
     throw bad_test{&own, "'" + own.text + "' is no record"}; // the loader has said so, with the words there are
   }
   spans_.emplace_back(0, 0);
@@ -164,13 +186,18 @@ void scenario::add_call(const yaml_node& n) {
   const std::uint32_t t = thread(n.find("thread"));
   const yaml_node* status = nullptr;
   for (const auto& [key, v] : n.entries) {
-    if (key.text == "call" || key.text == "thread") continue;
+    if (key.text == "call" || key.text == "thread" || key.text == "repeat") continue;
     if (key.text == "status") {
       status = &v;
     } else if (key.text == "result") {
       c.result = result_of(v);
     } else if (key.text == "nodes") {
       add_nodes(t, v);
+    } else if (key.text == "edges") {
+      add_edges(t, v);
+    } else if (key.text == "took") {
+      c.begin = builder_.now() + 1000;
+      c.end = c.begin + value(v);
     } else if (key.text == "stack") {
       c.stack = stack(t, v.text);
     } else if (!operand(*call, key.text, v, c)) {

@@ -49,10 +49,12 @@ class scenario {
   // scenario_graph.cpp
   void add_nodes(std::uint32_t t, const yaml_node& n);
   void add_node(std::uint32_t t, const yaml_node& n, std::uint32_t index);
+  void add_edges(std::uint32_t t, const yaml_node& n);
   void add_kernel(std::uint32_t t, const yaml_node& n, trace::node_record& r);
 
   trace_builder builder_;
   std::vector<own_note> suppressions_;
+  std::uint64_t iteration_ = 0; // of the event being added
   std::map<std::string, std::uint64_t> names_;
   std::map<std::string, std::uint32_t> threads_;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> open_; // captures: stream, begin

@@ -31,18 +31,35 @@ void scenario::add_node(std::uint32_t t, const yaml_node& n, std::uint32_t index
     r.value[0] = at("dst");
     r.value[1] = at("src");
     r.value[2] = at("bytes");
+    r.value[3] = at("host"); // 1: the destination, 2: the source is on the host
   } else if (type->text == "memset") {
     r.type = trace::node_type::memset;
     r.value[0] = at("dst");
     r.value[2] = at("bytes");
+  } else if (type->text == "mem_alloc" || type->text == "mem_free") {
+    r.type = type->text == "mem_alloc" ? trace::node_type::mem_alloc : trace::node_type::mem_free;
+    r.value[0] = at("address");
+    r.value[1] = at("bytes");
   } else if (type->text == "kernel") {
     r.type = trace::node_type::kernel;
     add_kernel(t, n, r);
     return;
   } else {
-    throw bad_test{type, "a node is kernel, memcpy or memset"};
+    throw bad_test{type, "a node is kernel, memcpy, memset, mem_alloc or mem_free"};
   }
   builder_.node(t, r);
+}
+
+// edges: [[0, 1], [a, b]]: positions, or names given with `node`.
+void scenario::add_edges(std::uint32_t t, const yaml_node& n) {
+  if (n.type != kind::sequence) throw bad_test{&n, "`edges` must be a list of pairs"};
+  std::vector<std::uint64_t> pairs;
+  for (const auto& edge : n.items) {
+    if (edge.type != kind::sequence || edge.items.size() != 2) throw bad_test{&edge, "an edge is a pair of nodes"};
+    for (const auto& end : edge.items)
+      pairs.push_back(scenario_integer(end.text) ? handle("node " + end.text) : handle(end.text));
+  }
+  builder_.edges(t, pairs);
 }
 
 // params: a name is an address of 8 bytes, a number an int of 4, a list a struct of 8-byte words.

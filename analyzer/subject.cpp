@@ -58,6 +58,7 @@ field_value subject::get(field_id id) const {
     return word(kind_);
   case field_id::trace_level:
   case field_id::trace_driver:
+  case field_id::trace_driver_version:
   case field_id::trace_dropped:
   case field_id::trace_text:
   case field_id::trace_count:
@@ -70,11 +71,18 @@ field_value subject::get(field_id id) const {
                     : 0);
   case field_id::capture_this_stream:
     return number(view_.on_capturing_stream ? 1 : 0);
+  case field_id::capture_broken_here:
+    return number(view_.broke_capture ? 1 : 0);
+  case field_id::graph_made:
+    return number(static_cast<std::int64_t>(view_.piled_live));
+  case field_id::graph_idle_alike:
+    return number(static_cast<std::int64_t>(view_.piled_up));
   case field_id::capture_id:
   case field_id::capture_mode:
   case field_id::capture_stream:
   case field_id::capture_thread:
   case field_id::capture_result:
+  case field_id::capture_nodes:
   case field_id::capture_operations:
   case field_id::capture_unjoined_count:
   case field_id::capture_unjoined:
@@ -105,7 +113,7 @@ field_value subject::get(field_id id) const {
   case field_id::mem_same_again:
     return pointer == nullptr ? absent() : memory_field(id);
   default:
-    return call_field(id);
+    return info(id).group == field_group::always ? call_field(id) : notice_field(id);
   }
 }
 
@@ -157,6 +165,8 @@ field_value subject::capture_field(field_id id) const {
     return keep(thread_name(c.thread));
   case field_id::capture_result:
     return c.ended ? number(c.result) : absent();
+  case field_id::capture_nodes:
+    return c.ended ? number(static_cast<std::int64_t>(c.nodes)) : absent();
   case field_id::capture_operations:
     return number(static_cast<std::int64_t>(c.operations));
   case field_id::capture_unjoined_count:
@@ -245,6 +255,8 @@ field_value subject::trace_field(field_id id) const {
     return word(t.level);
   case field_id::trace_driver:
     return word(static_cast<std::uint32_t>(t.driver) > 2 ? trace::driver_kind::unknown : t.driver);
+  case field_id::trace_driver_version:
+    return number(t.driver_version);
   case field_id::trace_dropped:
     return number(static_cast<std::int64_t>(t.lost));
   case field_id::trace_text:

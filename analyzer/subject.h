@@ -28,6 +28,7 @@ class subject final : public field_source {
   const pointer_use* pointer = nullptr; // with each: graph.ptr
   const stream_key* fork = nullptr;     // with each: capture.unjoined
   const own_facts* facts = nullptr;     // of an own event
+  const notice* noticed = nullptr;      // of a notice
 
   std::string thread_name(std::uint32_t index) const;
   std::string kernel_name() const;
@@ -40,6 +41,8 @@ class subject final : public field_source {
   field_value graph_field(field_id id) const;
   field_value memory_field(field_id id) const;
   field_value trace_field(field_id id) const;
+  field_value notice_field(field_id id) const;        // subject_notice.cpp
+  field_value memory_notice_field(field_id id) const; // subject_notice.cpp
   bool same_again() const;
 
   const event_view& view_;

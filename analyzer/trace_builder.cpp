@@ -151,6 +151,21 @@ void trace_builder::lost(std::uint32_t thread, std::uint64_t count) {
   std::memcpy(reserve(thread, 1), &r, sizeof(r));
 }
 
+void trace_builder::edges(std::uint32_t thread, std::span<const std::uint64_t> pairs) {
+  trace::payload_record head{};
+  head.kind = record_kind::edges;
+  payload(thread, head, std::as_bytes(pairs));
+}
+
+void trace_builder::thread_end(std::uint32_t thread) {
+  trace::thread_end_record r{};
+  r.kind = record_kind::thread_end;
+  r.slots = 1;
+  r.index = thread;
+  r.ended = now_;
+  std::memcpy(reserve(thread, 1), &r, sizeof(r));
+}
+
 void trace_builder::stack(std::uint32_t thread, std::uint32_t id, std::span<const std::uint64_t> addresses) {
   trace::payload_record head{};
   head.kind = record_kind::stack;

@@ -45,6 +45,9 @@ class trace_builder {
   void node(std::uint32_t thread, trace::node_record n, std::span<const std::byte> params = {});
   void text(std::uint32_t thread, trace::text_role role, std::uint64_t key, std::string_view text);
   void lost(std::uint32_t thread, std::uint64_t count);
+  // Edges of the graph that the next call instantiates: pairs of node handles, from and to.
+  void edges(std::uint32_t thread, std::span<const std::uint64_t> pairs);
+  void thread_end(std::uint32_t thread);
 
   void stack(std::uint32_t thread, std::uint32_t id, std::span<const std::uint64_t> addresses);
   void module(std::uint32_t thread, std::uint64_t bias, std::uint64_t begin, std::uint64_t end, std::string_view path);

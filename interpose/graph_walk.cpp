@@ -11,6 +11,7 @@ namespace {
 struct walk {
   node_writer w;
   u32 index = 0;
+  bool memory_nodes = false;
 };
 
 bool read_kernel(node_writer& w, CUgraphNode node, node_out& out) {
@@ -116,6 +117,7 @@ void walk_node(walk& k, CUgraphNode node, u32 parent, int depth) {
   out.record.index = k.index++;
   out.record.node = reinterpret_cast<u64>(node);
   out.record.parent = parent;
+  k.memory_nodes = k.memory_nodes || type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || type == CU_GRAPH_NODE_TYPE_MEM_FREE;
   CUgraph child = nullptr;
   bool known = true;
   if (type == CU_GRAPH_NODE_TYPE_KERNEL) {
@@ -166,6 +168,58 @@ void walk_graph(walk& k, CUgraph graph, u32 parent, int depth) {
   raw(SYS_munmap, at, static_cast<long>(bytes));
 }
 
+// Edges that carry data are an error for the older call (CUDA_ERROR_LOSSY_QUERY): it is only for drivers without _v2.
+bool read_edges(CUgraph graph, CUgraphNode* from, CUgraphNode* to, CUgraphEdgeData* data, std::size_t* n) {
+  if (auto* get = driver_function<decltype(cuGraphGetEdges_v2)>(call_id::cuGraphGetEdges_v2)) {
+    return get(graph, from, to, data, n) == CUDA_SUCCESS;
+  }
+  auto* get = driver_function<decltype(cuGraphGetEdges)>(call_id::cuGraphGetEdges);
+  return get != nullptr && get(graph, from, to, n) == CUDA_SUCCESS;
+}
+
+// One edges record or more; none if the edges cannot be had.
+void write_edges(walk& k, CUgraph graph) {
+  constexpr std::size_t most = std::size_t{1} << 20, per_record = 1000;
+  struct edge {
+    CUgraphNode from, to;
+  };
+  std::size_t n = 0;
+  if (!read_edges(graph, nullptr, nullptr, nullptr, &n) || n > most) {
+    k.w.whole = false;
+    return;
+  }
+  trace::payload_record head{};
+  head.kind = trace::record_kind::edges;
+  head.key = reinterpret_cast<u64>(graph);
+  if (n == 0) {
+    k.w.whole = write_payload(k.w.t, head, nullptr, 0) && k.w.whole;
+    return;
+  }
+  const std::size_t bytes = n * (2 * sizeof(CUgraphNode) + sizeof(CUgraphEdgeData) + sizeof(edge));
+  const long at =
+      raw(SYS_mmap, 0, static_cast<long>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (at == -1) {
+    k.w.whole = false;
+    return;
+  }
+  auto* from = reinterpret_cast<CUgraphNode*>(at);
+  auto* to = from + n;
+  auto* pairs = reinterpret_cast<edge*>(to + n);
+  auto* data = reinterpret_cast<CUgraphEdgeData*>(pairs + n);
+  if (read_edges(graph, from, to, data, &n)) {
+    for (std::size_t i = 0; i < n; ++i) {
+      pairs[i] = {from[i], to[i]};
+    }
+    for (std::size_t i = 0; i < n; i += per_record) {
+      const std::size_t count = n - i < per_record ? n - i : per_record;
+      k.w.whole = write_payload(k.w.t, head, pairs + i, count * sizeof(edge)) && k.w.whole;
+    }
+  } else {
+    k.w.whole = false;
+  }
+  raw(SYS_munmap, at, static_cast<long>(bytes));
+}
+
 } // namespace
 
 u64 node_count(CUgraph graph) {
@@ -181,6 +235,9 @@ bool write_graph(thread_state* t, CUgraph graph) {
   }
   walk k{scratch.writer};
   walk_graph(k, graph, 0, 0);
+  if (k.memory_nodes) { // only these need their order judged
+    write_edges(k, graph);
+  }
   return k.w.whole;
 }
 

@@ -18,6 +18,9 @@ namespace capturesan::shim {
 #define COPY_DST(n) operand::copy_dst<n>
 #define COPY_SRC(n) operand::copy_src<n>
 #define COPY_BYTES(n) operand::copy_bytes<n>
+#define BATCH_DST(n) operand::batch_dst<n>
+#define BATCH_SRC(n) operand::batch_src<n>
+#define BATCH_BYTES(n) operand::batch_bytes<n>
 #define FLAGS(n) operand::instantiate_flags<n>
 #define UPDATE_RESULT(n) operand::update_result<n>
 #define TEXT(n) operand::text<n>

@@ -178,6 +178,39 @@ struct copy_bytes : none {
   }
 };
 
+// The first operation of a 3D batch (CUDA_MEMCPY3D_BATCH_OP): its ends if they are plain memory, and its bytes.
+template <class Operand>
+u64 batch_end(const Operand& o) {
+  return o.type == CU_MEMCPY_OPERAND_TYPE_POINTER ? static_cast<u64>(o.op.ptr.ptr) : 0;
+}
+template <std::size_t N>
+struct batch_dst : none {
+  template <class Args>
+  static u64 before(const Args& a) {
+    const CUDA_MEMCPY3D_BATCH_OP* first = std::get<N>(a);
+    return first == nullptr || std::get<N - 1>(a) == 0 ? 0 : batch_end(first->dst);
+  }
+};
+template <std::size_t N>
+struct batch_src : none {
+  template <class Args>
+  static u64 before(const Args& a) {
+    const CUDA_MEMCPY3D_BATCH_OP* first = std::get<N>(a);
+    return first == nullptr || std::get<N - 1>(a) == 0 ? 0 : batch_end(first->src);
+  }
+};
+template <std::size_t N>
+struct batch_bytes : none {
+  template <class Args>
+  static u64 before(const Args& a) {
+    const CUDA_MEMCPY3D_BATCH_OP* first = std::get<N>(a);
+    if (first == nullptr || std::get<N - 1>(a) == 0) {
+      return 0;
+    }
+    return static_cast<u64>(first->extent.width) * first->extent.height * first->extent.depth;
+  }
+};
+
 template <std::size_t N>
 struct instantiate_flags : none {
   template <class Args>

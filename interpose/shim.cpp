@@ -148,6 +148,9 @@ void on_thread_end(void* state) {
   const own_calls own;
   current_thread = nullptr;
   if (process->session.load() != 0 && t->session == process->session.load()) {
+    if (thread_captures(t->index)) {
+      write_thread_end(t);
+    }
     release_thread(t);
   }
 }

@@ -112,6 +112,19 @@ void put_stream_back(const open_capture& back) {
   }
 }
 
+bool thread_captures(u32 thread) {
+  if (process->open_count.load(std::memory_order_acquire) == 0) {
+    return false;
+  }
+  locked guard(process->window_lock);
+  for (const open_capture& c : process->captures) {
+    if (c.used != 0 && c.thread == thread) {
+      return true;
+    }
+  }
+  return false;
+}
+
 void take_context_out(u64 context) {
   int gone = 0;
   {

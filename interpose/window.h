@@ -24,6 +24,9 @@ void put_stream_back(const open_capture& c);
 // Before a context goes: its streams go with it. 0 = every context.
 void take_context_out(u64 context);
 
+// Has the thread begun a capture that is still open?
+bool thread_captures(u32 thread);
+
 // Reads the status of every open capture and writes one capture_status record for each. Calls only cuStreamIsCapturing.
 void write_statuses(thread_state* t);
 

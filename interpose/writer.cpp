@@ -367,6 +367,18 @@ bool write_payload(thread_state* t, trace::payload_record head, const void* firs
   return write_whole(t, head, first, first_bytes, second, second_bytes);
 }
 
+void write_thread_end(thread_state* t) {
+  auto* r = static_cast<trace::thread_end_record*>(reserve(t, 1));
+  if (r == nullptr) {
+    return;
+  }
+  r->kind = trace::record_kind::thread_end;
+  r->slots = 1;
+  r->index = t->index;
+  r->ended = now_ticks();
+  commit(t, 1);
+}
+
 void write_text(thread_state* t, trace::text_role role, u64 key, const char* text) {
   if (text == nullptr) {
     return;

@@ -24,6 +24,9 @@ bool write_payload(thread_state* t, trace::payload_record head, const void* firs
                    const void* second = nullptr, std::size_t second_bytes = 0);
 void write_text(thread_state* t, trace::text_role role, u64 key, const char* text);
 
+// Says that the thread ended.
+void write_thread_end(thread_state* t);
+
 // Puts the thread's chunk back for others. The thread may come back later.
 void release_thread(thread_state* t);
 

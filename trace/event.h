@@ -32,7 +32,9 @@ inline constexpr std::size_t slot_bytes = 64;
   RECORD(capture_status, 9, "status of an open capture, read right after a refused call")                              \
   RECORD(lost, 10, "records that could not be written, with the span of time they fall into")                          \
   RECORD(params, 11, "packed parameters of the kernel launch that follows")                                            \
-  RECORD(python_stack, 12, "Python frames of the call that follows, as text")
+  RECORD(python_stack, 12, "Python frames of the call that follows, as text")                                          \
+  RECORD(thread_end, 13, "a thread ended that had begun a capture which was still open")                               \
+  RECORD(edges, 14, "edges between the nodes of a graph with memory nodes, before the event that instantiates it")
 
 enum class record_kind : std::uint8_t {
 #define RECORD(name, value, meaning) name = value,
@@ -93,6 +95,8 @@ static_assert(sizeof(thread_record) == slot_bytes);
 //              payload = aux pairs {uint16 offset, uint16 size}, then the (mangled) name
 //   python_stack  payload = text as CPython's fault handler prints it, innermost frame first: lines
 //              `  File "<file>", line <n> in <function>`; other lines are to be ignored, the last one may be cut
+//   edges      key = graph; payload = pairs of CUgraphNode, from and to; there may be several of them, and one without
+//              payload says that there are no edges
 //   params     key = function; payload = the parameter block as the device will see it, by the function's layout
 struct payload_record {
   record_kind kind;
@@ -187,6 +191,16 @@ struct capture_status_record {
   std::uint64_t reserved2[5];
 };
 static_assert(sizeof(capture_status_record) == slot_bytes);
+
+struct thread_end_record {
+  record_kind kind;
+  std::uint8_t slots; // 1
+  std::uint16_t reserved0;
+  std::uint32_t index; // as in its thread record
+  std::uint64_t ended; // ticks
+  std::uint64_t reserved1[6];
+};
+static_assert(sizeof(thread_end_record) == slot_bytes);
 
 struct lost_record {
   record_kind kind;

@@ -1,0 +1,190 @@
+// Execs over their lives: builds that failed and what came of it, execs that pile up, code that goes while an exec
+// needs it, copies that read host memory at each replay.
+#include <algorithm>
+
+#include "analyzer/model.h"
+
+namespace capturesan {
+
+namespace {
+
+using trace::call_class;
+
+constexpr int not_supported = 801;
+constexpr std::size_t most_failed_builds = 256;
+constexpr std::size_t most_told_copies = 16; // of one exec
+
+notice told(const failed_build& f) {
+  notice n;
+  n.what = own_event::build_failed;
+  n.about = f.about;
+  n.from_capture = f.from_capture;
+  return n;
+}
+
+// Does the code of a function come from `holder`, or from something that came from it?
+bool comes_from(const process_state& p, std::uint64_t module, std::uint64_t holder) {
+  for (int hops = 0; module != 0 && hops < 4; ++hops) {
+    if (module == holder) return true;
+    const auto f = p.functions.find(module); // a kernel, or the module of a library
+    if (f == p.functions.end()) return false;
+    module = f->second->module;
+  }
+  return false;
+}
+
+} // namespace
+
+// ---- instantiations and updates that fail ----
+
+void model::build_failed(process_state& p, event_view& v) {
+  const trace::event& e = *v.event;
+  if (is_capture_result(e.result)) return;
+  const auto g = p.graphs.find(e.arg[1]);
+  const bool instantiates = v.call->cls == call_class::graph_instantiate;
+  const bool memory_nodes = g != p.graphs.end() && g->second.memory_nodes;
+  const auto same_graph = [&](const auto& x) { return x.second->graph == e.arg[1]; };
+  if (instantiates && e.result == not_supported && memory_nodes &&
+      std::any_of(p.execs.begin(), p.execs.end(), same_graph)) {
+    notice n; // tests/golden, "memory nodes: second instantiate"
+    n.what = own_event::graph_memory;
+    n.fault = memory_fault::second_exec;
+    n.about = keep(v);
+    v.notices.push_back(std::move(n));
+    return;
+  }
+  failed_build f;
+  f.about = keep(v);
+  f.graph = e.arg[1];
+  f.exec = instantiates ? 0 : e.arg[0];
+  f.from_capture = g != p.graphs.end() && g->second.capture != 0;
+  if (p.failed_builds.size() >= most_failed_builds) p.failed_builds.erase(p.failed_builds.begin());
+  p.failed_builds.push_back(std::move(f));
+}
+
+// An exec was made or updated: it takes the place of one that could not be.
+void model::build_succeeded(process_state& p, event_view& v, const exec_state& x) {
+  std::erase_if(p.failed_builds, [&](const failed_build& f) {
+    const bool same_exec = f.exec != 0 && (f.exec == x.handle || (f.exec_gone && f.about.thread == v.thread->index));
+    if (f.graph != v.event->arg[1] && !same_exec) return false;
+    notice n = told(f);
+    n.recovered = true;
+    v.notices.push_back(std::move(n));
+    return true;
+  });
+}
+
+void model::builds_at_launch(process_state& p, event_view& v) {
+  if (p.failed_builds.empty()) return;
+  std::erase_if(p.failed_builds, [&](const failed_build& f) {
+    if (f.exec == 0 || f.exec_gone || f.exec != v.exec->handle) return false;
+    notice n = told(f);
+    n.exec = v.exec;
+    n.old_launched = true;
+    v.notices.push_back(std::move(n));
+    return true;
+  });
+}
+
+void model::builds_at_end(process_state& p, std::vector<notice>& out) {
+  for (const failed_build& f : p.failed_builds) out.push_back(told(f));
+  p.failed_builds.clear();
+}
+
+// ---- execs that pile up ----
+
+void model::count_growth(process_state& p, event_view& v, exec_state& x) {
+  x.site = v.event->stack;
+  if (x.site == 0) return;
+  growth_site& s = p.growth[x.site];
+  const auto before = p.execs.find(s.newest);
+  if (before != p.execs.end() && before->second->site == x.site && !before->second->idle) {
+    before->second->idle = true;
+    ++s.idle[before->second->content];
+  }
+  ++s.live;
+  s.newest = x.handle;
+  v.piled_live = s.live;
+  const auto alike = s.idle.find(x.content);
+  v.piled_up = alike == s.idle.end() ? 0 : alike->second;
+}
+
+// The exec is launched again, or destroyed (site 0 afterwards).
+void model::leave_growth(process_state& p, exec_state& x, bool destroyed) {
+  const auto s = p.growth.find(x.site);
+  if (x.site == 0 || s == p.growth.end()) return;
+  if (x.idle) {
+    const auto alike = s->second.idle.find(x.content);
+    if (alike != s->second.idle.end() && --alike->second == 0) s->second.idle.erase(alike);
+    x.idle = false;
+  }
+  if (!destroyed) return;
+  if (--s->second.live == 0) p.growth.erase(s);
+}
+
+// ---- code that goes ----
+
+void model::code_unloaded(process_state& p, const event_view& v, std::uint64_t handle) {
+  for (const auto& [exec, x] : p.execs) {
+    if (x->unloaded.handle != 0) continue;
+    for (std::uint32_t at = 0; at < x->nodes.size(); ++at) {
+      const exec_node& n = x->nodes[at];
+      if (n.type != trace::node_type::kernel || !n.function) continue;
+      if (x->context != handle && !comes_from(p, n.function->module, handle)) continue;
+      x->unloaded = {handle, v.call->api, at, false};
+      break;
+    }
+  }
+}
+
+// A node got other parameters; perhaps it was the one whose code had gone.
+void model::edited_code(exec_state& x, std::uint32_t node) {
+  if (x.unloaded.handle == 0 || x.unloaded.node != node) return;
+  const auto& f = x.nodes[node].function;
+  if (f && f->module == x.unloaded.handle) return;
+  const std::uint64_t gone = x.unloaded.handle;
+  const auto still = [&](const exec_node& n) { return n.function && n.function->module == gone; };
+  const auto other = std::find_if(x.nodes.begin(), x.nodes.end(), still);
+  if (other == x.nodes.end()) {
+    x.unloaded = {};
+  } else {
+    x.unloaded.node = static_cast<std::uint32_t>(other - x.nodes.begin());
+  }
+}
+
+void model::stale_code_at_launch(process_state&, event_view& v) {
+  exec_state& x = *v.exec;
+  if (x.unloaded.handle == 0 || x.unloaded.told || x.unknown || !x.nodes[x.unloaded.node].enabled) return;
+  x.unloaded.told = true;
+  notice n;
+  n.what = own_event::code_unloaded;
+  n.about = keep(v);
+  n.exec = &x;
+  n.kernel = x.nodes[x.unloaded.node].function->name;
+  n.node = x.nodes[x.unloaded.node].index;
+  n.code = x.unloaded.handle;
+  n.unloaded_by = x.unloaded.by;
+  v.notices.push_back(std::move(n));
+}
+
+// ---- copies of host memory ----
+
+void model::pageable_at_launch(process_state& p, event_view& v) {
+  exec_state& x = *v.exec;
+  if (x.replays != 1 || x.unknown) return;
+  std::size_t count = 0;
+  for (const host_operand& h : x.host_operands) {
+    if (!x.nodes[h.node].enabled || p.memory.find(h.address) || count++ >= most_told_copies) continue;
+    notice n;
+    n.what = own_event::pageable_copy;
+    n.about = keep(v);
+    n.exec = &x;
+    n.address = h.address;
+    n.bytes = h.bytes;
+    n.node = x.nodes[h.node].index;
+    n.to_host = h.to_host;
+    v.notices.push_back(std::move(n));
+  }
+}
+
+} // namespace capturesan

@@ -1,0 +1,25 @@
+// Each step captures and instantiates the same graph, launches it once and forgets it: memory grows with every step.
+//
+// EXPECT: CS305 cuGraphInstantiateWithFlags
+// CAPTURES: 40
+// REPLAYS: 40
+// EVENTS: 240
+#include "examples/example.h"
+
+int main() {
+  example::device device;
+  CUstream stream = example::make_stream();
+  CUdeviceptr data = example::allocate();
+  for (int step = 0; step < 40; ++step) {
+    CHECK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    CHECK(example::launch(device.add, stream, data, example::count, 1u));
+    CUgraph graph = nullptr;
+    CHECK(cuStreamEndCapture(stream, &graph));
+    CUgraphExec exec = nullptr;
+    CHECK(cuGraphInstantiate(&exec, graph, 0));
+    CHECK(cuGraphLaunch(exec, stream));
+    CHECK(cuGraphDestroy(graph));
+    // the mistake: the executable graph is never destroyed
+  }
+  CHECK(cuStreamSynchronize(stream));
+}
