@@ -18,6 +18,7 @@ notice told(const failed_build& f) {
   notice n;
   n.what = own_event::build_failed;
   n.about = f.about;
+  n.update = f.exec != 0;
   n.from_capture = f.from_capture;
   return n;
 }

@@ -72,7 +72,7 @@ struct notice {
   const exec_node* user = nullptr;
   std::uint8_t sure = 0; // certainty
   // build_failed
-  bool recovered = false, old_launched = false, from_capture = false;
+  bool update = false, recovered = false, old_launched = false, from_capture = false;
   // code_unloaded
   std::string kernel, unloaded_by;
   std::uint64_t code = 0; // module, library or context

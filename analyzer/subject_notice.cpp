@@ -59,6 +59,8 @@ field_value subject::notice_field(field_id id) const {
     return {true, n.load_ns, {}};
   case field_id::abandoned_by_:
     return word(n.abandoned);
+  case field_id::build_update:
+    return truth(n.update);
   case field_id::build_recovered:
     return truth(n.recovered);
   case field_id::build_old_launched:
