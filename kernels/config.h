@@ -23,8 +23,9 @@ inline constexpr int K_SLICES = 4;
 inline constexpr int K_STEPS = HEAD_DIM / 16 / K_SLICES;
 static_assert(K_SLICES * K_STEPS * 16 == HEAD_DIM, "slices must cover the head dimension");
 
-inline constexpr int VALUES_PER_WARP = VALUE_DIM / WARPS; // value columns one warp accumulates
-inline constexpr int M_TILES = VALUES_PER_WARP / 16;
+// Registers per thread where warps trade them: 12 warps of 168 make 8 of 240 and 4 of 24.
+inline constexpr int MATH_REGISTERS = 240;
+inline constexpr int PRODUCER_REGISTERS = 24;
 
 inline constexpr int MAX_BATCH = 64; // requests per launch: the request table lives in shared memory
 inline constexpr int MAX_DRAFT = 64; // draft tokens per request: one 64-bit word of mask per draft row
@@ -50,57 +51,51 @@ struct tile_config {
   static constexpr int STAGES = STAGES_;
   static constexpr int ROWS = 8 * NT;
 
-  // A ninth granule does not fit in registers beside eight: its query rows stay in shared memory.
-  static constexpr bool EXTRA = NT == 9;
-  static constexpr int NT_BASE = EXTRA ? 8 : NT;
-  static constexpr int ROWS_BASE = 8 * NT_BASE;
-
-  // The math warps work as two halves of four, one per slice. Each half scores half of the rows.
-  static constexpr int HALF_ROWS = ROWS_BASE / 2;
-  static constexpr int QK_N = NT_BASE / 2;
+  // The math warps are two halves of four that share nothing but the tiles: each has half of the rows, and its warps
+  // have a slice of the dimensions for the scores and a quarter of the value columns.
+  static constexpr int HALF_ROWS = ROWS / 2;
+  static constexpr int NH = NT / 2; // granules of a half
   static constexpr int QK_M = TOK / 16;
+  static constexpr int VALUES_PER_WARP = VALUE_DIM / K_SLICES;
+  static constexpr int M_TILES = VALUES_PER_WARP / 16;
 
-  // Up to four granules leave registers for two more warps that do nothing but fetch. With eight they do not (any
-  // ninth warp caps all at 168 registers), and every math warp fetches its share.
-  static constexpr int PRODUCERS = NT <= 4 ? 2 : 0;
+  // Warps that do nothing but fetch. With more than four granules a math warp needs more registers than twelve warps
+  // can have alike, so four producers, one per scheduler, hand theirs over (setmaxnreg works on groups of four warps).
+  static constexpr bool TRADE_REGISTERS = NT > 4;
+  static constexpr int PRODUCERS = TRADE_REGISTERS ? 4 : 2;
   static constexpr int BLOCK = THREADS + 32 * PRODUCERS;
-  static constexpr int FETCHERS = PRODUCERS ? PRODUCERS : WARPS;
-  static constexpr int FETCH_ROWS = TOK / FETCHERS; // rows per fetching warp
+  // What the kernel is compiled for. With two granules it shall leave registers for blocks of the reduce kernel, which
+  // can then wait on the same multiprocessor, with their code in its caches.
+  static constexpr int BOUND = NT == 2 ? 512 : BLOCK;
+  static constexpr int FETCH_ROWS = TOK / PRODUCERS; // rows per fetching warp
 
   static constexpr int S_PITCH = TOK + 4; // floats
   static constexpr int P_PITCH = TOK + 8; // bf16
 
   // Softmax: lanes that share a row, and tokens per lane.
-  static constexpr int LANES_PER_ROW = THREADS / ROWS_BASE;
+  static constexpr int LANES_PER_ROW = NT == 6 ? 4 : THREADS / ROWS; // 48 rows leave a warp of each half idle
   static constexpr int TOK_PER_LANE = TOK / LANES_PER_ROW;
 
   static constexpr size_t STAGE_BYTES = size_t{TOK} * ROW_PITCH;
   static constexpr size_t S_BYTES = size_t{K_SLICES} * HALF_ROWS * S_PITCH * 4; // of one half
   static constexpr size_t Q_STAGES_BYTES = size_t{K_SLICES} * Q_STAGE_BYTES;
   static constexpr size_t SCRATCH_BYTES = S_BYTES > Q_STAGES_BYTES ? S_BYTES : Q_STAGES_BYTES; // of one half
-  static constexpr size_t S_EXTRA_BYTES = EXTRA ? size_t{K_SLICES} * 8 * S_PITCH * 4 : 0;
-  static constexpr size_t P_BYTES = size_t{ROWS} * P_PITCH * 2; // two of them
-  static constexpr size_t QX_BYTES = EXTRA ? size_t{8} * ROW_PITCH : 0;
 
   static constexpr size_t SCRATCH_OFFSET = STAGES * STAGE_BYTES;
-  static constexpr size_t S_EXTRA_OFFSET = SCRATCH_OFFSET + 2 * SCRATCH_BYTES;
-  static constexpr size_t P_OFFSET = S_EXTRA_OFFSET + S_EXTRA_BYTES;
-  static constexpr size_t QX_OFFSET = P_OFFSET + 2 * P_BYTES;
-  static constexpr size_t FACTOR_OFFSET = QX_OFFSET + QX_BYTES;
-  static constexpr size_t MASK_OFFSET = FACTOR_OFFSET + size_t{2} * ROWS * 4;
+  static constexpr size_t P_OFFSET = SCRATCH_OFFSET + 2 * SCRATCH_BYTES;
+  static constexpr size_t FACTOR_OFFSET = P_OFFSET + size_t{ROWS} * P_PITCH * 2;
+  static constexpr size_t MASK_OFFSET = FACTOR_OFFSET + size_t{ROWS} * 4;
   static constexpr size_t STATE_OFFSET = MASK_OFFSET + size_t{ROWS} * 8;
-  static constexpr size_t RING_OFFSET = STATE_OFFSET + size_t{THREADS + (EXTRA ? THREADS / 2 : 0)} * 8;
-  static constexpr size_t BARRIER_OFFSET = RING_OFFSET + (PRODUCERS ? 0 : size_t{2} * TOK * 4);
-  static constexpr size_t FLAG_OFFSET = BARRIER_OFFSET + size_t{2} * STAGES * 8 + 2 * 8; // two per stage, two for P
-  static constexpr size_t TABLE_OFFSET = FLAG_OFFSET + size_t{2} * WARPS;
+  static constexpr size_t BARRIER_OFFSET = STATE_OFFSET + size_t{THREADS} * 8;
+  static constexpr size_t FLAG_OFFSET = BARRIER_OFFSET + size_t{2} * STAGES * 8;
+  static constexpr size_t TABLE_OFFSET = FLAG_OFFSET + WARPS;
   static constexpr size_t SMEM_BYTES = TABLE_OFFSET + size_t{5} * (MAX_BATCH + 1) * 4;
 
-  static_assert(NT == 2 || NT == 4 || NT == 8 || NT == 9, "row granules");
-  static_assert(TOK == 32 || (TOK == 16 && !EXTRA), "tokens per tile");
-  static_assert(STAGES >= 4, "up to three tiles are in use at once, one more must be in flight");
+  static_assert(NT == 2 || NT == 4 || NT == 6 || NT == 8, "row granules");
+  static_assert(TOK == 32 || TOK == 16, "tokens per tile");
+  static_assert(STAGES >= 3, "the halves may be a tile apart, one more must be in flight");
   static_assert(SMEM_BYTES <= SMEM_SM90, "does not fit on sm_90");
-  static_assert(S_EXTRA_OFFSET % 16 == 0 && P_OFFSET % 16 == 0 && QX_OFFSET % 16 == 0 && FACTOR_OFFSET % 16 == 0);
-  static_assert(MASK_OFFSET % 8 == 0 && RING_OFFSET % 16 == 0 && BARRIER_OFFSET % 8 == 0 && FLAG_OFFSET % 8 == 0);
+  static_assert(P_OFFSET % 16 == 0 && FACTOR_OFFSET % 16 == 0 && MASK_OFFSET % 8 == 0 && BARRIER_OFFSET % 8 == 0);
 };
 
 // Two families from one source: the wide one where a block may have 227 KB, the narrow one where it may have 99 KB.

@@ -167,17 +167,16 @@ void reduce_row(const request_view& r, const slot_range& slots, int group, int r
 } // namespace
 
 void verify_mla_host_reduce(unsigned grid_x, unsigned, const kernel_args& a, int tile_tokens, int granules,
-                            int value_tiles) {
+                            int row_granules, int value_tiles) {
   const std::vector<int> line = tile_line(a, tile_tokens);
   const int column_blocks = VALUE_TILES / value_tiles;
   for (unsigned block = 0; block < grid_x; ++block) {
     int unit = static_cast<int>(block);
     const int first_column = unit % column_blocks * value_tiles * 16;
     unit /= column_blocks;
-    const int granule = unit % granules;
-    unit /= granules;
-    const int group = unit % a.groups;
-    const auto b = static_cast<size_t>(unit / a.groups);
+    const int granule = unit % row_granules % granules;
+    const int group = unit % row_granules / granules;
+    const auto b = static_cast<size_t>(unit / row_granules);
     const request_view r(a, static_cast<int>(b));
     const slot_range slots = a.splits > 0
                                  ? slot_range{static_cast<int>(b) * a.splits, a.splits}

@@ -10,8 +10,8 @@ namespace verify_mla {
 // Kernel A: granules and tile_tokens as in the configuration it was instantiated with.
 void verify_mla_host_partial(unsigned grid_x, unsigned block_x, const kernel_args& args, int granules, int tile_tokens);
 
-// Kernel B: value_tiles is its template parameter, the other two its second and third argument.
+// Kernel B: value_tiles is its template parameter, the other three its second to fourth argument.
 void verify_mla_host_reduce(unsigned grid_x, unsigned block_x, const kernel_args& args, int tile_tokens, int granules,
-                            int value_tiles);
+                            int row_granules, int value_tiles);
 
 } // namespace verify_mla

@@ -17,10 +17,10 @@ kernel_entry wide_kernel(int granules, bool partial_bf16) {
     return entry<2>(partial_bf16);
   case 4:
     return entry<4>(partial_bf16);
+  case 6:
+    return entry<6>(partial_bf16);
   case 8:
     return entry<8>(partial_bf16);
-  case 9:
-    return entry<9>(partial_bf16);
   default:
     return {};
   }

@@ -95,7 +95,7 @@ result check_sizes(const verify_mla_params& p) {
   if ((p.flags & VERIFY_MLA_PARTIAL_F32) && (p.flags & VERIFY_MLA_PARTIAL_BF16))
     return invalid("partial results are either fp32 or bf16");
   const int g = p.row_granules;
-  if (g != 0 && g != 2 && g != 4 && g != 8 && g != 9) return invalid("row_granules must be 0, 2, 4, 8 or 9");
+  if (g != 0 && g != 2 && g != 4 && g != 6 && g != 8) return invalid("row_granules must be 0, 2, 4, 6 or 8");
   return {};
 }
 
@@ -130,8 +130,12 @@ result make_plan(const verify_mla_device& device, const verify_mla_params& p, la
 
   plan.slots = plan.splits ? p.batch * plan.splits : plan.partitions + p.batch;
   plan.partial_blocks = plan.groups * (plan.splits ? p.batch * plan.splits : plan.partitions);
-  const int granule_count = p.batch * plan.groups * plan.granules;
-  plan.reduce_tiles = granule_count * VALUE_TILES <= 1024 ? 1 : 4;
+  plan.row_granules = ceil_div(rows, 8);
+  const int granule_count = p.batch * plan.row_granules;
+  // As many blocks as the device holds at once, two per multiprocessor: a second wave costs as much as the first.
+  plan.reduce_tiles = 8;
+  for (int tiles : {4, 1})
+    if (granule_count * (VALUE_TILES / tiles) <= 2 * device.sm_count) plan.reduce_tiles = tiles;
   plan.reduce_blocks = granule_count * (VALUE_TILES / plan.reduce_tiles);
   plan.reduce_smem = size_t{64} * static_cast<size_t>(plan.splits ? plan.splits : plan.partitions);
 

@@ -22,7 +22,8 @@ struct launch_plan {
   bool wide = false; // 32-token tiles (227 KB blocks) instead of 16-token tiles (99 KB)
   bool partial_bf16 = false;
   bool pdl = true;
-  int granules = 0; // 8-row granules of a group
+  int granules = 0;     // 8-row granules of a group
+  int row_granules = 0; // granules of a request that may have rows, over all groups
   int tile_tokens = 0;
   int groups = 0;     // row groups of a request
   int partitions = 0; // balanced
@@ -30,7 +31,7 @@ struct launch_plan {
   int min_tiles = 0;
   int slots = 0;          // partial results the workspace holds
   int partial_blocks = 0; // grid of kernel A
-  int reduce_tiles = 0;   // value tiles per block of kernel B: 1 or 4
+  int reduce_tiles = 0;   // value tiles per block of kernel B: 1, 4 or 8
   int reduce_blocks = 0;  // grid of kernel B
   size_t reduce_smem = 0; // bytes
   int64_t ml_offset = 0;  // bytes into the workspace

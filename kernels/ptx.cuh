@@ -20,13 +20,6 @@ __device__ __forceinline__ uint32_t smem_address(const void* p) {
   return static_cast<uint32_t>(wide);
 }
 
-// 4 bytes, global to shared, asynchronous.
-__device__ __forceinline__ void copy_4(uint32_t dst, const void* src) {
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(dst), "l"(src) : "memory");
-}
-__device__ __forceinline__ void copy_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-__device__ __forceinline__ void copy_wait_all() { asm volatile("cp.async.wait_group 0;" ::: "memory"); }
-
 // True in one lane of a converged warp. Unlike lane == 0 it tells the compiler that there is only one.
 __device__ __forceinline__ bool elect_one() {
   uint32_t elected;
@@ -57,6 +50,10 @@ __device__ __forceinline__ void barrier_wait(uint32_t barrier, uint32_t parity) 
 __device__ __forceinline__ void sync_threads(int id, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
+// Says that this warp has come there, without waiting.
+__device__ __forceinline__ void arrive_threads(int id, int threads) {
+  asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
 // The same; true if `any` holds in one of the threads.
 __device__ __forceinline__ bool sync_threads_or(int id, int threads, bool any) {
   uint32_t result;
@@ -66,14 +63,21 @@ __device__ __forceinline__ bool sync_threads_or(int id, int threads, bool any) {
                : "memory");
   return result != 0;
 }
-// Four integers of shared memory at once.
-__device__ __forceinline__ int4 load_shared_4(uint32_t address) {
-  int4 v;
-  asm volatile("ld.shared.v4.b32 {%0,%1,%2,%3}, [%4];"
-               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-               : "r"(address)
+// 16 bytes to shared memory.
+__device__ __forceinline__ void store_shared_4(uint32_t address, const int4& v) {
+  asm volatile("st.shared.v4.b32 [%0], {%1,%2,%3,%4};" ::"r"(address), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
                : "memory");
-  return v;
+}
+
+// Registers per thread of a group of four warps, all of which must call it. The pool is what the launch gave the block.
+// Needs a target with an `a` (sm_90a, sm_120a).
+template <int COUNT>
+__device__ __forceinline__ void take_registers() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(COUNT));
+}
+template <int COUNT>
+__device__ __forceinline__ void give_registers() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(COUNT));
 }
 
 // A whole pool row by the bulk copy engine; completion is counted in bytes on `barrier`.
@@ -108,6 +112,13 @@ __device__ __forceinline__ void mma(float (&d)[4], const uint32_t (&a)[4], uint3
                "{%0,%1,%2,%3};"
                : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+// The end of a basic block, which no instruction crosses: ptxas undoes the software pipelining of ldmatrix where
+// registers are scarce, and then every mma waits for a whole load. `opaque`: at least 1, but the compiler must not know
+// that; `number`: another for each fence of a loop, or it finds out.
+__device__ __forceinline__ void schedule_fence(int opaque, int number) {
+  asm volatile("{\n.reg .pred p;\nsetp.eq.s32 p, %0, %1;\n@p exit;\n}" ::"r"(opaque), "r"(-1 - number));
 }
 
 __device__ __forceinline__ float exp2_fast(float x) {

@@ -9,7 +9,7 @@ namespace verify_mla {
 
 // A row granule of one slice: [step][register], the B operand (row = n, dimension = k).
 template <class C>
-using query_fragments = uint32_t[C::QK_N][K_STEPS][2];
+using query_fragments = uint32_t[C::NH][K_STEPS][2];
 
 // q: bf16 [rows, 576], first row of the group. Each warp turns its own granules, slice by slice, through a private
 // piece of the scratch area; rows past `rows` are zero.
@@ -19,9 +19,9 @@ __device__ __forceinline__ void load_query(query_fragments<C>& fragments, const 
   constexpr int CHUNKS = 8 * K_STEPS * 2; // 16-byte pieces of eight rows
   constexpr int LOADS = (CHUNKS + 31) / 32;
   const uint32_t stage_address = ptx::smem_address(stage);
-  uint4 loaded[C::QK_N][LOADS]; // all in flight at once; the fragments they become are not live yet
+  uint4 loaded[C::NH][LOADS]; // all in flight at once; the fragments they become are not live yet
 #pragma unroll
-  for (int n = 0; n < C::QK_N; ++n)
+  for (int n = 0; n < C::NH; ++n)
 #pragma unroll
     for (int i = 0; i < LOADS; ++i) {
       const int chunk = i * 32 + lane;
@@ -32,7 +32,7 @@ __device__ __forceinline__ void load_query(query_fragments<C>& fragments, const 
                                                        chunk % (K_STEPS * 2) * 8);
     }
 #pragma unroll
-  for (int n = 0; n < C::QK_N; ++n) {
+  for (int n = 0; n < C::NH; ++n) {
     __syncwarp();
 #pragma unroll
     for (int i = 0; i < LOADS; ++i) {
@@ -57,23 +57,14 @@ __device__ __forceinline__ void load_query(query_fragments<C>& fragments, const 
   }
 }
 
-// The ninth granule, rows 64..71 of the group, for all slices: to shared memory, pitch ROW_PITCH, by all math warps.
-__device__ __forceinline__ void load_extra_query(char* dst, const bf16_bits* q, int rows, int thread) {
-  for (int chunk = thread; chunk < 8 * (HEAD_DIM / 8); chunk += THREADS) {
-    const int row = chunk / (HEAD_DIM / 8);
-    const int column = chunk % (HEAD_DIM / 8) * 8;
-    uint4 v = make_uint4(0, 0, 0, 0);
-    if (64 + row < rows) v = *reinterpret_cast<const uint4*>(q + int64_t{64 + row} * HEAD_DIM + column);
-    *reinterpret_cast<uint4*>(dst + row * ROW_PITCH + column * 2) = v;
-  }
-}
-
-// Which draft tokens each row of the group sees, one word per row, by all math warps.
-// mask: uint8 [draft, prefix + draft] of this request, or null. first_row: of the group within the request.
+// Which draft tokens each row of the half sees, one word per row, by the four warps of the half.
+// mask: uint8 [draft, prefix + draft] of this request, or null. group_row: first of the group within the request.
 template <class C>
 __device__ __forceinline__ void load_row_masks(uint64_t* words, const uint8_t* mask, int prefix, int draft,
-                                               int first_row, const kernel_args& args, int warp, int lane) {
-  for (int t = first_row / args.heads + warp; t * args.heads < first_row + C::ROWS; t += WARPS) {
+                                               int group_row, int half, int warp, const kernel_args& args, int lane) {
+  const int first_row = group_row + half * C::HALF_ROWS;
+  words += half * C::HALF_ROWS;
+  for (int t = first_row / args.heads + warp; t * args.heads < first_row + C::HALF_ROWS; t += WARPS / 2) {
     uint64_t word = ~uint64_t{0};
     if (t >= draft) {
       word = 0; // rows that do not exist
@@ -85,7 +76,7 @@ __device__ __forceinline__ void load_row_masks(uint64_t* words, const uint8_t* m
     } else if (args.causal) {
       word >>= MAX_DRAFT - 1 - t;
     }
-    const int last = min((t + 1) * args.heads - first_row, C::ROWS);
+    const int last = min((t + 1) * args.heads - first_row, C::HALF_ROWS);
     for (int row = max(t * args.heads - first_row, 0) + lane; row < last; row += 32) words[row] = word;
   }
 }

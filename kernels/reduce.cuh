@@ -83,11 +83,12 @@ struct partial_vector<true> {
   }
 };
 
-// MT: value tiles per block. tile_tokens, granules: of the configuration kernel A ran with.
+// MT: value tiles per block. tile_tokens, granules: of the configuration kernel A ran with. row_granules: granules of a
+// request that may have rows, over all groups.
 // Dynamic shared memory: 64 bytes per possible partial of a request.
 template <int MT, bool BF16>
 __global__ void __launch_bounds__(REDUCE_THREADS, MT == 1 ? 3 : 2)
-    reduce_kernel(const __grid_constant__ kernel_args args, int tile_tokens, int granules) {
+    reduce_kernel(const __grid_constant__ kernel_args args, int tile_tokens, int granules, int row_granules) {
   extern __shared__ __align__(16) float weights[]; // [partials][8], behind them their sums
   __shared__ int table_memory[5 * (MAX_BATCH + 1)];
   __shared__ float exchange[REDUCE_WARPS][8];
@@ -100,10 +101,9 @@ __global__ void __launch_bounds__(REDUCE_THREADS, MT == 1 ? 3 : 2)
   int unit = blockIdx.x;
   const int first_tile = unit % (VALUE_TILES / MT) * MT;
   unit /= VALUE_TILES / MT;
-  const int granule = unit % granules;
-  unit /= granules;
-  const int group = unit % args.groups;
-  const int request = unit / args.groups;
+  const int granule = unit % row_granules % granules;
+  const int group = unit % row_granules / granules;
+  const int request = unit / row_granules;
 
   const request_table table(table_memory);
   if (warp == 0) build_request_table(table, args, tile_tokens, lane);
@@ -120,7 +120,7 @@ __global__ void __launch_bounds__(REDUCE_THREADS, MT == 1 ? 3 : 2)
   const int64_t stride = int64_t{args.groups} * VALUE_TILES * granules * 32;
   const auto* from = static_cast<const partial_vector<BF16>*>(args.partial) + int64_t{slots.first} * stride +
                      (int64_t{group} * VALUE_TILES + first_tile) * granules * 32 + granule * 32 + lane;
-  constexpr int AHEAD = MT > 1 ? 4 : BF16 ? 16 : 8; // partials in flight per warp
+  constexpr int AHEAD = MT == 8 ? 2 : MT == 4 ? 4 : BF16 ? 16 : 8; // partials in flight per warp
 
   // The first round has nothing to merge and runs while kernel A does: it brings the instructions into the caches,
   // which cost a cold block more than the merge itself.

@@ -108,25 +108,33 @@ __device__ __forceinline__ void store_probabilities(bf16_bits* p, const float (&
   }
 }
 
-// What one half of the math warps needs to turn the scores of a tile into probabilities. Every thread has part of one
-// base row; with a ninth granule the second half also has rows 64..71, sixteen lanes each.
+// What one half of the math warps needs to turn the scores of a tile into probabilities. Rows are the group's.
 template <class C>
 struct softmax_buffers {
   const float* scores;      // fp32 [4, HALF_ROWS, S_PITCH], this half's
-  const float* extra;       // fp32 [4, 8, S_PITCH]
   bf16_bits* p;             // bf16 [ROWS, P_PITCH]
   float* factors;           // fp32 [ROWS]
-  row_state* states;        // [THREADS], then [THREADS / 2] for the extra rows
+  row_state* states;        // [THREADS]
   const uint64_t* row_mask; // [ROWS]
 };
 
-// Returns true if a row must be rescaled.
+// The row of the group that a math thread has part of; -1: none, and then the same for its whole warp.
+template <class C>
+__device__ __forceinline__ int row_of(int thread) {
+  if constexpr (C::HALF_ROWS * C::LANES_PER_ROW == THREADS / 2) return thread / C::LANES_PER_ROW;
+  const int row = thread % (THREADS / 2) / C::LANES_PER_ROW;
+  return row < C::HALF_ROWS ? thread / (THREADS / 2) * C::HALF_ROWS + row : -1;
+}
+
+// Every thread has part of one row. Returns true if a row must be rescaled.
 template <class C>
 __device__ __forceinline__ bool update_rows(const softmax_buffers<C>& b, const tile_span& span, bool fresh,
                                             const kernel_args& args, int thread) {
   constexpr int N = C::TOK_PER_LANE;
   constexpr int LANES = C::LANES_PER_ROW;
-  const int row = thread / LANES;
+  const int row = row_of<C>(thread);
+  if constexpr (C::HALF_ROWS * LANES < THREADS / 2)
+    if (row < 0) return false;
   const int lane = thread % LANES;
   float s[N];
   sum_slices<N, C::HALF_ROWS * C::S_PITCH>(s, b.scores + row % C::HALF_ROWS * C::S_PITCH + lane * N);
@@ -134,21 +142,7 @@ __device__ __forceinline__ bool update_rows(const softmax_buffers<C>& b, const t
       update_row<N, LANES>(b.states[thread], s, span, lane * N, b.row_mask[row], fresh, args.scale, args.cap);
   store_probabilities(b.p + row * C::P_PITCH + lane * N, s);
   if (lane == 0) b.factors[row] = f;
-  bool grew = f != 1.0f;
-  if constexpr (C::EXTRA) {
-    if (thread >= THREADS / 2) {
-      const int extra_row = 64 + (thread - THREADS / 2) / 16;
-      const int token = thread % 16 * 2;
-      float e[2];
-      sum_slices<2, 8 * C::S_PITCH>(e, b.extra + (extra_row - 64) * C::S_PITCH + token);
-      const float g = update_row<2, 16>(b.states[thread + THREADS / 2], e, span, token, b.row_mask[extra_row], fresh,
-                                        args.scale, args.cap);
-      store_probabilities(b.p + extra_row * C::P_PITCH + token, e);
-      if (token == 0) b.factors[extra_row] = g;
-      grew |= g != 1.0f;
-    }
-  }
-  return grew;
+  return f != 1.0f;
 }
 
 template <int LANES>
@@ -163,10 +157,8 @@ __device__ __forceinline__ void flush_row(const row_state& state, float* ml, int
 template <class C>
 __device__ __forceinline__ void flush_rows(const row_state* states, float* ml, int thread) {
   constexpr int LANES = C::LANES_PER_ROW;
-  flush_row<LANES>(states[thread], ml, thread / LANES, thread % LANES);
-  if constexpr (C::EXTRA)
-    if (thread >= THREADS / 2)
-      flush_row<16>(states[thread + THREADS / 2], ml, 64 + (thread - THREADS / 2) / 16, thread % 16);
+  const int row = row_of<C>(thread);
+  if (C::HALF_ROWS * LANES == THREADS / 2 || row >= 0) flush_row<LANES>(states[thread], ml, row, thread % LANES);
 }
 
 } // namespace verify_mla

@@ -1,5 +1,5 @@
 // Gathers tiles of pool rows into shared memory by the bulk copy engine, one copy per row (pages hold one token).
-// Who issues the copies is a matter of registers, see PRODUCERS in config.h. One issuing warp per block was measured at
+// One issuing warp per block was measured at
 // 3300 GB/s, two at 4180, four and more at 4220.
 #pragma once
 
@@ -34,6 +34,14 @@ struct tile_cursor {
   }
 };
 
+// How many lanes of a warp say that it is done with a stage. One suffices, after a __syncwarp(); racecheck does not
+// follow that (tests/kernels/race_probe.cu), so there is a build for it in which every lane speaks for itself.
+#ifdef VERIFY_MLA_FOR_RACECHECK
+inline constexpr int EMPTY_ARRIVALS = 32;
+#else
+inline constexpr int EMPTY_ARRIVALS = 1;
+#endif
+
 template <class C>
 struct tile_loader {
   static constexpr int ROWS = C::FETCH_ROWS;
@@ -45,26 +53,19 @@ struct tile_loader {
   int lane;
   int first, tiles; // of the block, on the line of tiles
   tile_cursor cursor;
-  int next = C::STAGES; // without producers: the next tile of the block to fetch
 
   __device__ __forceinline__ uint32_t stage_address(int stage) const { return smem + stage * int(C::STAGE_BYTES); }
   // Completed by the bytes of a tile.
   __device__ __forceinline__ uint32_t full(int stage) const { return smem + int(C::BARRIER_OFFSET) + stage * 8; }
-  // Completed when every math warp has added the values of a tile: its stage and its probabilities are free.
+  // Completed when every math warp has added the values of a tile: its stage is free.
   __device__ __forceinline__ uint32_t empty(int stage) const { return full(C::STAGES + stage); }
-  // Completed when all probabilities of a tile are written. Two, for even and odd tiles of the block.
-  __device__ __forceinline__ uint32_t ready(int tile) const { return full(2 * C::STAGES + (tile & 1)); }
-  __device__ __forceinline__ void wait_empty(int tile) const {
-    ptx::barrier_wait(empty(tile % C::STAGES), tile / C::STAGES & 1);
-  }
 
   // Followed by a block barrier.
   __device__ __forceinline__ void init(int thread) const {
     if (thread < C::STAGES) {
-      ptx::barrier_init(full(thread), C::FETCHERS);
-      ptx::barrier_init(empty(thread), WARPS);
+      ptx::barrier_init(full(thread), C::PRODUCERS);
+      ptx::barrier_init(empty(thread), WARPS * EMPTY_ARRIVALS);
     }
-    if (thread < 2) ptx::barrier_init(ready(thread), WARPS);
     ptx::barrier_init_fence();
   }
 
@@ -82,6 +83,17 @@ struct tile_loader {
   // slots: pool rows of the warp's tokens, the same in all lanes.
   __device__ __forceinline__ void issue(int stage, const int (&slots)[ROWS]) const {
     const uint32_t dst = stage_address(stage) + warp * ROWS * ROW_PITCH;
+#ifdef VERIFY_MLA_PLAIN_COPY
+    // For racecheck only, which cannot follow bulk copies: the same barriers around ordinary loads and stores.
+    for (int r = 0; r < ROWS; ++r)
+      for (int at = lane * 16; at < ROW_BYTES; at += 32 * 16) {
+        const bf16_bits* row = args.kv + int64_t{slots[r]} * HEAD_DIM;
+        ptx::store_shared_4(dst + r * ROW_PITCH + at, *reinterpret_cast<const int4*>(row + at / 2));
+      }
+    __syncwarp();
+    if (lane == 0) ptx::barrier_arrive(full(stage));
+    return;
+#endif
     if (ptx::elect_one()) {
       ptx::barrier_expect(full(stage), ROWS * ROW_BYTES);
 #pragma unroll
@@ -112,39 +124,6 @@ struct tile_loader {
         parity ^= 1;
       }
     }
-  }
-
-  // Without producers. Slots of a later tile travel through shared memory: a load into a register would share a
-  // scoreboard with the operands of the tensor cores and stall them for its whole latency.
-  __device__ __forceinline__ uint32_t ring_address(int tile) const {
-    return smem + int(C::RING_OFFSET) + ((tile & 1) * C::TOK + warp * ROWS) * 4;
-  }
-  __device__ __forceinline__ void prefetch_slots(int tile) {
-    const int64_t* from = slot_pointer(tile);
-    if (lane < ROWS) ptx::copy_4(ring_address(tile) + lane * 4, from); // the low half: slots < 2^31
-    ptx::copy_commit();
-  }
-  // The first STAGES tiles, and the slots of the one behind them.
-  __device__ __forceinline__ void fill() {
-    int slots[C::STAGES];
-#pragma unroll
-    for (int s = 0; s < C::STAGES; ++s) slots[s] = s < tiles ? static_cast<int>(*slot_pointer(first + s)) : 0;
-#pragma unroll
-    for (int s = 0; s < C::STAGES; ++s)
-      if (s < tiles) issue_from_lanes(s, slots[s]);
-    if (C::STAGES < tiles) prefetch_slots(first + C::STAGES);
-  }
-  // Fetches the next tile, if tile `next - STAGES` is one of those before `done`, once all warps are done with it.
-  __device__ __forceinline__ void refill(int done) {
-    if (next >= tiles || next - C::STAGES >= done) return;
-    ptx::copy_wait_all();
-    __syncwarp();
-    static_assert(ROWS == 4, "without producers a warp fetches four rows");
-    const int4 v = ptx::load_shared_4(ring_address(first + next));
-    const int slots[4] = {v.x, v.y, v.z, v.w};
-    wait_empty(next - C::STAGES);
-    issue(next % C::STAGES, slots);
-    if (++next < tiles) prefetch_slots(first + next);
   }
 };
 
