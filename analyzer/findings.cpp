@@ -80,6 +80,9 @@ void add_frames(std::string& all, const std::vector<stack_frame>& stack) {
   }
 }
 
+// The insides of the simulated driver's CUDA runtime say nothing about the program.
+bool is_our_runtime(std::string_view symbol) { return symbol.find("capturesan::runtime::") != symbol.npos; }
+
 } // namespace
 
 thread_ref finding_store::thread(const process_state& p, std::uint32_t index) const {
@@ -104,8 +107,9 @@ std::vector<stack_frame> finding_store::frames(process_state& p, std::span<const
     const traced_module* m = p.trace.module_at(address);
     if (m != nullptr && file_name(m->path).starts_with(shim_name)) continue;
     if (m != nullptr && names_ != nullptr) {
-      const auto named = names_->frame(m->path, m->build_id, m->bias, address);
-      out.insert(out.end(), named.begin(), named.end());
+      const bool runtime = is_cuda_module(file_name(m->path));
+      for (const stack_frame& f : names_->frame(m->path, m->build_id, m->bias, address))
+        if (!runtime || !is_our_runtime(f.symbol)) out.push_back(f);
       continue;
     }
     stack_frame f;

@@ -87,8 +87,7 @@ struct tile_config {
   static constexpr size_t MASK_OFFSET = FACTOR_OFFSET + size_t{ROWS} * 4;
   static constexpr size_t STATE_OFFSET = MASK_OFFSET + size_t{ROWS} * 8;
   static constexpr size_t BARRIER_OFFSET = STATE_OFFSET + size_t{THREADS} * 8;
-  static constexpr size_t FLAG_OFFSET = BARRIER_OFFSET + size_t{2} * STAGES * 8;
-  static constexpr size_t TABLE_OFFSET = FLAG_OFFSET + WARPS;
+  static constexpr size_t TABLE_OFFSET = BARRIER_OFFSET + size_t{2} * STAGES * 8;
   static constexpr size_t SMEM_BYTES = TABLE_OFFSET + size_t{5} * (MAX_BATCH + 1) * 4;
 
   static_assert(NT == 2 || NT == 4 || NT == 6 || NT == 8, "row granules");
@@ -100,15 +99,21 @@ struct tile_config {
 
 // Two families from one source: the wide one where a block may have 227 KB, the narrow one where it may have 99 KB.
 // Four stages also where five would fit: measured 1 % faster with up to four granules.
+inline constexpr int WIDE_TOKENS = 32;
+inline constexpr int NARROW_TOKENS = 16;
 template <int NT>
-using wide_config = tile_config<NT, 32, 4>;
+using wide_config = tile_config<NT, WIDE_TOKENS, 4>;
 template <int NT>
-using narrow_config = tile_config<NT, 16, 4>;
+using narrow_config = tile_config<NT, NARROW_TOKENS, 4>;
+
+// Granules of a group for which there are kernels; the narrow family has the first two.
+inline constexpr int ROW_GRANULES[] = {2, 4, 6, 8};
 
 static_assert(narrow_config<2>::SMEM_BYTES <= SMEM_SM120 && narrow_config<4>::SMEM_BYTES <= SMEM_SM120);
 
 // Reduce kernel.
 inline constexpr int REDUCE_THREADS = 256;
 inline constexpr int VALUE_TILES = VALUE_DIM / 16;
+inline constexpr int REDUCE_TILES[] = {1, 4, 8}; // value tiles per block for which there are kernels
 
 } // namespace verify_mla

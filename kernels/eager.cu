@@ -26,6 +26,8 @@ struct first_error {
 
 } // namespace
 
+const void* widen_kernel() { return reinterpret_cast<const void*>(&widen_indices); }
+
 result eager_call::read_back() {
   first_error errors;
   kv_indptr.assign(static_cast<size_t>(params.batch) + 1, 0);
@@ -60,9 +62,9 @@ result eager_call::convert() {
   if (qo_copy != nullptr) {
     qo_indptr.resize(static_cast<size_t>(params.batch) + 1);
     for (size_t b = 0; b < qo_indptr.size(); ++b) qo_indptr[b] = static_cast<int64_t>(b) * params.draft_tokens;
-    errors.note(
-        cudaMemcpyAsync(qo_copy, qo_indptr.data(), qo_indptr.size() * sizeof(int64_t), cudaMemcpyHostToDevice, stream),
-        "conversion copy of qo_indptr");
+    // Blocking, as such code is written: the source is host memory that lives no longer than this call.
+    errors.note(cudaMemcpy(qo_copy, qo_indptr.data(), qo_indptr.size() * sizeof(int64_t), cudaMemcpyHostToDevice),
+                "conversion copy of qo_indptr");
     params.qo_indptr = {qo_copy, static_cast<int64_t>(qo_indptr.size()), VERIFY_MLA_I64, 0};
   }
   const int64_t n = given.kv_indices.elements;

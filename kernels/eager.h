@@ -32,4 +32,7 @@ struct eager_call {
   result release();   // cudaFree
 };
 
+// The kernel that converts indices, for host_registration.h.
+const void* widen_kernel();
+
 } // namespace verify_mla

@@ -13,7 +13,7 @@ struct kernel_entry {
   int threads = 0;
 };
 
-// granules: 2, 4, and if wide 8, 9. No such kernel: function is null.
+// granules: 2, 4, and if wide 6, 8. No such kernel: function is null.
 kernel_entry wide_kernel(int granules, bool partial_bf16);
 kernel_entry narrow_kernel(int granules, bool partial_bf16);
 kernel_entry reduce_entry(int value_tiles, bool partial_bf16);

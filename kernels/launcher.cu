@@ -15,7 +15,7 @@ result cuda_result(cudaError_t error, const char* call) {
 
 result prepare_kernels(const verify_mla_device& device) {
   const bool wide = device.cc_major == 9 && device.smem_per_block >= SMEM_SM90;
-  for (int granules : {2, 4, 6, 8})
+  for (int granules : ROW_GRANULES)
     for (bool bf16 : {false, true})
       for (bool is_wide : {false, true}) {
         const kernel_entry k = is_wide ? wide_kernel(granules, bf16) : narrow_kernel(granules, bf16);

@@ -42,19 +42,13 @@ __device__ __forceinline__ work_range find_work(const kernel_args& args, const r
   return {partition_begin(unit, tiles, effective), partition_begin(unit + 1, tiles, effective)};
 }
 
-inline constexpr int HALF_BARRIER = 1; // named barriers: of each half, and for its turn
-inline constexpr int TURN_BARRIER = 3;
-#ifdef NO_TURNS
-inline constexpr bool TURNS = false;
-#else
-inline constexpr bool TURNS = true;
-#endif
+inline constexpr int HALF_BARRIER = 1; // named barriers: of each half
 
 // Scores of a tile for the rows of this half, over this warp's slice of the dimensions. Fragments are loaded a few
 // steps ahead of their use. scores: fp32 [HALF_ROWS, S_PITCH] of this slice and half.
 template <class C>
 __device__ __forceinline__ void score_tile(const query_fragments<C>& query, uint32_t stage, float* scores, int slice,
-                                           int lane, int opaque) {
+                                           int lane, bool never) {
   constexpr int CHAINS = C::NH == 1 ? 3 : C::NH < 4 ? 2 : 1; // enough independent sums to hide the mma latency
   constexpr int AHEAD = C::NH == 1 ? 6 : C::NH == 2 ? 4 : C::NH == 3 ? 3 : 2;
   constexpr int STEPS = C::QK_M * K_STEPS;
@@ -71,7 +65,7 @@ __device__ __forceinline__ void score_tile(const query_fragments<C>& query, uint
     const int m = i / K_STEPS;
     const int step = i % K_STEPS;
     load(i + AHEAD);
-    ptx::schedule_fence(opaque, i);
+    ptx::schedule_fence(never);
 #pragma unroll
     for (int n = 0; n < C::NH; ++n)
       ptx::mma(acc[step % CHAINS][n], a[i % (AHEAD + 1)], query[n][step][0], query[n][step][1]);
@@ -132,7 +126,7 @@ struct value_product {
     for (int i = 0; i < AHEAD; ++i) load(i);
   }
   // p: shared address of bf16 [HALF_ROWS, P_PITCH].
-  __device__ __forceinline__ void add(accumulators<C>& acc, uint32_t p, int lane, int opaque) {
+  __device__ __forceinline__ void add(accumulators<C>& acc, uint32_t p, int lane) {
     const uint32_t pairs = p + ((lane / 16 * 8 + lane % 8) * C::P_PITCH + lane / 8 % 2 * 8) * 2;
     uint32_t b[C::NH][2];
 #pragma unroll
@@ -158,7 +152,6 @@ struct value_product {
         }
       }
       if (i + AHEAD < STEPS) load(i + AHEAD);
-      ptx::schedule_fence(opaque, 100 + i);
 #pragma unroll
       for (int n = 0; n < C::NH; ++n) ptx::mma(acc[i % C::M_TILES][n], a[i % (AHEAD + 1)], b[n][0], b[n][1]);
     }
@@ -193,10 +186,6 @@ struct block_memory {
   }
   __device__ __forceinline__ bf16_bits* p() const { return reinterpret_cast<bf16_bits*>(base + C::P_OFFSET); }
   __device__ __forceinline__ float* factors() const { return reinterpret_cast<float*>(base + C::FACTOR_OFFSET); }
-  // [4]: whether a warp of the half has a row to be rescaled
-  __device__ __forceinline__ uint8_t* flags(int half) const {
-    return reinterpret_cast<uint8_t*>(base + C::FLAG_OFFSET) + half * 4;
-  }
   __device__ __forceinline__ uint64_t* row_mask() const { return reinterpret_cast<uint64_t*>(base + C::MASK_OFFSET); }
   __device__ __forceinline__ row_state* states() const { return reinterpret_cast<row_state*>(base + C::STATE_OFFSET); }
 };
@@ -206,13 +195,12 @@ template <class C, bool BF16>
 struct math_warp {
   const kernel_args& args;
   const request_table& table;
-  const block_memory<C>& memory;
+  block_memory<C> memory;
   const tile_loader<C>& loader;
   int unit; // partition, or with fixed splits request * splits + split
   int group, lane, thread, slice, half;
-  int score_stage = 0; // of the next tile to score, and the parity of its barrier
+  int stage = 0; // of the tile at hand
   int parity = 0;
-  int value_stage = 0; // of the next tile whose values are added
 
   __device__ __forceinline__ void load_request(query_fragments<C>& query, const tile_cursor& at) {
     const int draft = table.draft[at.request];
@@ -225,60 +213,39 @@ struct math_warp {
     load_row_masks<C>(memory.row_mask(), mask, at.prefix, draft, group * C::ROWS, half, slice, args, lane);
   }
 
-  // The halves take turns at their values. Otherwise both would use the tensor cores together, and then both would do
-  // their softmax. take_turn() also waits for the half's own warps.
-  __device__ __forceinline__ void take_turn() const {
-    ptx::sync_threads(TURNS ? TURN_BARRIER + half : HALF_BARRIER + half, TURNS ? THREADS : THREADS / 2);
-  }
-  __device__ __forceinline__ void give_turn() const {
-    if constexpr (TURNS) ptx::arrive_threads(TURN_BARRIER + 1 - half, THREADS);
-  }
-
-  __device__ __forceinline__ void next_stage(int& stage) const {
-    if (++stage == C::STAGES) stage = 0;
-  }
-  __device__ __forceinline__ void await_tile() {
-    ptx::barrier_wait(loader.full(score_stage), parity);
-    if (score_stage + 1 == C::STAGES) parity ^= 1;
-  }
-  __device__ __forceinline__ void leave_tile() {
-    if (EMPTY_ARRIVALS == 32 || lane == 0) ptx::barrier_arrive(loader.empty(value_stage));
-    next_stage(value_stage);
-  }
-
-  __device__ __forceinline__ void score(const query_fragments<C>& query) {
-    await_tile();
-    score_tile<C>(query, loader.stage_address(score_stage), memory.scores(half) + slice * C::HALF_ROWS * C::S_PITCH,
-                  slice, lane, args.batch);
-    next_stage(score_stage);
-    ptx::sync_threads(HALF_BARRIER + half, THREADS / 2);
+  __device__ __forceinline__ void leave_stage() {
+    if (EMPTY_ARRIVALS == 32 || lane == 0) ptx::barrier_arrive(loader.empty(stage));
+    if (++stage == C::STAGES) {
+      stage = 0;
+      parity ^= 1;
+    }
   }
 
   // token: first of the tile in its request. fresh: first tile of the run.
-  __device__ __forceinline__ void softmax(int token, const tile_cursor& at, bool fresh) {
+  __device__ __forceinline__ void tile(const query_fragments<C>& query, accumulators<C>& acc, int token,
+                                       const tile_cursor& at, bool fresh) {
+    ptx::barrier_wait(loader.full(stage), parity);
+    score_tile<C>(query, loader.stage_address(stage), memory.scores(half) + slice * C::HALF_ROWS * C::S_PITCH, slice,
+                  lane, args.batch == 0);
+    ptx::sync_threads(HALF_BARRIER + half, THREADS / 2);
     const softmax_buffers<C> buffers{memory.scores(half), memory.p(), memory.factors(), memory.states(),
                                      memory.row_mask()};
     const bool grew = update_rows<C>(buffers, {token, at.prefix, at.total}, fresh, args, thread);
-    const bool any = __any_sync(0xffffffffu, grew);
-    if (lane == 0) memory.flags(half)[slice] = any;
-  }
-
-  __device__ __forceinline__ void add(accumulators<C>& acc, value_product<C>& product) {
-    if (*reinterpret_cast<const uint32_t*>(memory.flags(half)) != 0)
+    value_product<C> product;
+    product.begin(loader.stage_address(stage), slice, lane);
+    // Also: the scores have been read.
+    if (ptx::sync_threads_or(HALF_BARRIER + half, THREADS / 2, grew))
       rescale<C>(acc, memory.factors() + half * C::HALF_ROWS, lane);
-    product.add(acc, loader.smem + int(C::P_OFFSET) + half * C::HALF_ROWS * C::P_PITCH * 2, lane, args.batch);
+    product.add(acc, loader.smem + int(C::P_OFFSET) + half * C::HALF_ROWS * C::P_PITCH * 2, lane);
     __syncwarp();
-    leave_tile();
+    leave_stage();
   }
 
   // Lets n tiles pass: this half has no row in their request.
   __device__ __forceinline__ void pass(int n) {
     for (int k = 0; k < n; ++k) {
-      await_tile();
-      next_stage(score_stage);
-      take_turn();
-      leave_tile();
-      give_turn();
+      ptx::barrier_wait(loader.full(stage), parity);
+      leave_stage();
     }
   }
 
@@ -292,13 +259,7 @@ struct math_warp {
     accumulators<C> acc = {};
     int token = (loader.first + from - at.begin) * C::TOK;
     for (int k = 0; k < n; ++k) {
-      score(query);
-      softmax(token, at, k == 0);
-      value_product<C> product;
-      product.begin(loader.stage_address(value_stage), slice, lane);
-      take_turn(); // and: probabilities written and scores read by the whole half
-      add(acc, product);
-      give_turn();
+      tile(query, acc, token, at, k == 0);
       token += C::TOK;
     }
     const int slot = args.splits > 0 ? unit : partial_slot(unit, at.request);
@@ -343,7 +304,6 @@ __device__ __forceinline__ void run_partial(const kernel_args& args) {
   }
   if constexpr (C::TRADE_REGISTERS) ptx::take_registers<MATH_REGISTERS>();
   math_warp<C, BF16> math{args, table, memory, loader, unit, group, lane, thread, warp % K_SLICES, warp / K_SLICES};
-  if (math.half == 1) math.give_turn(); // half 0 begins
   tile_cursor at;
   for (int from = 0; from < loader.tiles;) {
     at.move_to(loader.first + from, table);

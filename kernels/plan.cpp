@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 namespace verify_mla {
 namespace {
@@ -12,22 +13,27 @@ result invalid(const std::string& message) { return {VERIFY_MLA_INVALID, message
 
 int ceil_div(int a, int b) { return (a + b - 1) / b; }
 
-// Time of a 4-granule tile in units of an 8-granule one, from the measurements in docs/verify-kernel.md. Nine granules
-// can be asked for but are never chosen: they spill, and were measured slower than three groups of four.
-constexpr double COST_OF_FOUR = 0.66;
+// Time of a tile by granules, in units of an 8-granule one: measured per group at batch 8, 65k tokens (142, 190, 220
+// us).
+struct tile_cost {
+  int granules;
+  double cost;
+};
+constexpr tile_cost COSTS[] = {{4, 0.66}, {6, 0.87}, {8, 1.0}};
 
 int choose_granules(int rows, int sm_count, bool wide) {
-  for (int g : {2, 4})
-    if (rows <= 8 * g) return g;
+  for (int g : ROW_GRANULES)
+    if (rows <= 8 * g && (wide || g <= 4)) return g;
   if (!wide) return 4;
-  if (rows <= 64) return 8;
   // Blocks that share a KV run come in sets of `groups`; what does not fill a set idles.
-  const auto cost = [&](int g) {
-    const int groups = ceil_div(rows, 8 * g);
-    const double tile = g == 4 ? COST_OF_FOUR : 1.0;
-    return groups > sm_count ? tile * ceil_div(groups, sm_count) : tile / (sm_count / groups);
+  const auto cost = [&](const tile_cost& t) {
+    const int groups = ceil_div(rows, 8 * t.granules);
+    return groups > sm_count ? t.cost * ceil_div(groups, sm_count) : t.cost / (sm_count / groups);
   };
-  return cost(4) < cost(8) ? 4 : 8;
+  tile_cost best = COSTS[0];
+  for (const tile_cost& t : COSTS)
+    if (cost(t) < cost(best)) best = t;
+  return best.granules;
 }
 
 // In 32-token tiles. Few rows: two, measured 9.5 against 13.6 us at 4k. Many rows: one, 10.8 against 12.6 us at 1k.
@@ -94,8 +100,8 @@ result check_sizes(const verify_mla_params& p) {
   if (p.min_tiles < 0) return invalid("min_tiles must not be negative");
   if ((p.flags & VERIFY_MLA_PARTIAL_F32) && (p.flags & VERIFY_MLA_PARTIAL_BF16))
     return invalid("partial results are either fp32 or bf16");
-  const int g = p.row_granules;
-  if (g != 0 && g != 2 && g != 4 && g != 6 && g != 8) return invalid("row_granules must be 0, 2, 4, 6 or 8");
+  if (p.row_granules != 0 && std::count(std::begin(ROW_GRANULES), std::end(ROW_GRANULES), p.row_granules) == 0)
+    return invalid("row_granules must be 0, 2, 4, 6 or 8");
   return {};
 }
 
@@ -119,7 +125,7 @@ result make_plan(const verify_mla_device& device, const verify_mla_params& p, la
   plan.pdl = !(p.flags & VERIFY_MLA_NO_PDL);
   plan.granules = p.row_granules ? p.row_granules : choose_granules(rows, device.sm_count, plan.wide);
   if (plan.granules > 4 && !plan.wide) return {VERIFY_MLA_UNSUPPORTED, "more than four granules need 227 KB blocks"};
-  plan.tile_tokens = plan.wide ? 32 : 16;
+  plan.tile_tokens = plan.wide ? WIDE_TOKENS : NARROW_TOKENS;
   plan.groups = ceil_div(rows, 8 * plan.granules);
   plan.partitions = std::max(1, device.sm_count / plan.groups);
   plan.min_tiles = p.min_tiles ? p.min_tiles : default_min_tiles(plan.granules, plan.wide);

@@ -120,7 +120,8 @@ __global__ void __launch_bounds__(REDUCE_THREADS, MT == 1 ? 3 : 2)
   const int64_t stride = int64_t{args.groups} * VALUE_TILES * granules * 32;
   const auto* from = static_cast<const partial_vector<BF16>*>(args.partial) + int64_t{slots.first} * stride +
                      (int64_t{group} * VALUE_TILES + first_tile) * granules * 32 + granule * 32 + lane;
-  constexpr int AHEAD = MT == 8 ? 2 : MT == 4 ? 4 : BF16 ? 16 : 8; // partials in flight per warp
+  // Partials in flight per warp: with bf16 all of a long context over 132 multiprocessors, or one more latency.
+  constexpr int AHEAD = MT == 8 ? (BF16 ? 3 : 2) : MT == 4 ? (BF16 ? 9 : 4) : BF16 ? 17 : 9;
 
   // The first round has nothing to merge and runs while kernel A does: it brings the instructions into the caches,
   // which cost a cold block more than the merge itself.

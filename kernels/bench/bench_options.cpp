@@ -11,8 +11,9 @@ const char USAGE[] =
     "usage: verify_bench [--contexts N,..] [--batch N,..] [--rows N,..] [--variant NAME,..] [--mode "
     "graph|launch|both]\n"
     "                    [--slots random|contiguous|both] [--ragged] [--ceilings] [--json FILE] [--budget-ms N]\n"
-    "                    [--min-tiles N] [--granules N] [--narrow] [--no-pdl]\n"
+    "                    [--min-tiles N] [--granules N] [--narrow] [--no-pdl] [--demo]\n"
     "variants: balanced, balanced-fp32, fixed16, fixed64, eager\n"
+    "--demo captures a step of one variant, replays it with other contents and compares with an oracle\n"
     "--variant eager --mode graph puts each step of the naive path into a capture and prints what refused it\n";
 
 const variant_option VARIANTS[] = {{"balanced", VERIFY_MLA_BALANCED, 0},
@@ -98,6 +99,8 @@ bool parse_options(int argc, char** argv, bench_options& o) {
       o.ragged = true;
     else if (name == "--ceilings")
       o.gathers = true;
+    else if (name == "--demo")
+      o.demo = true;
     else if (name == "--narrow")
       o.flags |= VERIFY_MLA_NARROW;
     else if (name == "--no-pdl")
@@ -111,6 +114,10 @@ bool parse_options(int argc, char** argv, bench_options& o) {
   }
   for (const variant_option& v : o.variants)
     for (bool graph : o.modes) o.eager_in_graph |= graph && v.variant == VERIFY_MLA_EAGER;
+  if (o.demo && (o.variants.size() > 1 || o.variants[0].variant == VERIFY_MLA_EAGER)) {
+    std::fprintf(stderr, "verify_bench: --demo shows one variant, and not the eager one: that is --mode graph\n");
+    return false;
+  }
   if (o.eager_in_graph && o.variants.size() > 1) {
     std::fprintf(stderr, "verify_bench: the eager variant cannot be captured; run it alone or with --mode launch\n");
     return false;

@@ -30,6 +30,7 @@ struct bench_options {
   bool gathers = false;
   bool ragged = false;
   bool eager_in_graph = false;
+  bool demo = false;
   std::string json;
 };
 

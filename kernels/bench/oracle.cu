@@ -2,8 +2,13 @@
 // row, a plain softmax, one thread per value column. Slow and obvious on purpose.
 #include "config.h"
 #include "problem.h"
+#include "reference.h"
+
+#include "capturesan_host.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 
 namespace verify_mla {
 namespace {
@@ -82,6 +87,13 @@ __global__ void oracle_kernel(verify_mla_params p, double* scores, int64_t longe
   if (threadIdx.x == 0) lse[row] = sum > 0 ? top + log(sum) : -INFINITY;
 }
 
+double bf16_value(uint16_t bits) {
+  const uint32_t wide = uint32_t{bits} << 16;
+  float f;
+  std::memcpy(&f, &wide, 4);
+  return static_cast<double>(f);
+}
+
 } // namespace
 
 void oracle(const verify_mla_params& params, std::vector<double>& out, std::vector<double>& lse) {
@@ -102,6 +114,46 @@ void oracle(const verify_mla_params& params, std::vector<double>& out, std::vect
   require(cudaMemcpy(out.data(), device_out, out.size() * 8, cudaMemcpyDeviceToHost), "oracle");
   require(cudaMemcpy(lse.data(), device_lse, lse.size() * 8, cudaMemcpyDeviceToHost), "oracle");
   for (double* p : {scores, device_out, device_lse}) cudaFree(p);
+}
+
+difference compare(const device_problem& problem, const std::vector<double>& out, const std::vector<double>& lse) {
+  std::vector<uint16_t> o(out.size());
+  std::vector<float> l(lse.size());
+  require(cudaMemcpy(o.data(), problem.out, o.size() * 2, cudaMemcpyDeviceToHost), "read out");
+  require(cudaMemcpy(l.data(), problem.lse, l.size() * 4, cudaMemcpyDeviceToHost), "read lse");
+  difference d;
+  const size_t per_request = out.size() / static_cast<size_t>(problem.batch);
+  for (size_t b = 0; b < static_cast<size_t>(problem.batch); ++b) {
+    double error = 0, norm = 0;
+    for (size_t i = b * per_request; i < (b + 1) * per_request; ++i) {
+      const double v = bf16_value(o[i]);
+      if (!std::isfinite(v)) d.bad = true;
+      error += (v - out[i]) * (v - out[i]);
+      norm += out[i] * out[i];
+      d.max_abs = std::max(d.max_abs, std::fabs(v - out[i]));
+      d.max_ref = std::max(d.max_ref, std::fabs(out[i]));
+    }
+    d.rel_l2 = std::max(d.rel_l2, norm > 0 ? std::sqrt(error / norm) : std::sqrt(error));
+  }
+  for (size_t i = 0; i < lse.size(); ++i) {
+    const double v = static_cast<double>(l[i]);
+    if (std::isinf(lse[i]) || std::isinf(v) || std::isnan(v))
+      d.bad |= !(v == lse[i]);
+    else
+      d.lse = std::max(d.lse, std::fabs(v - lse[i]));
+  }
+  return d;
+}
+
+void use_host_oracle() {
+  capturesan::run_on_host(oracle_kernel, [](const capturesan::place& at, const verify_mla_params& params, double*,
+                                            int64_t, double* out, double* lse) {
+    if (at.x() > 0) return; // one call does it all, by the reference on the CPU
+    std::vector<double> o, l;
+    reference(params, o, l);
+    std::copy(o.begin(), o.end(), out);
+    std::copy(l.begin(), l.end(), lse);
+  });
 }
 
 } // namespace verify_mla

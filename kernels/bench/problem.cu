@@ -2,9 +2,12 @@
 
 #include "config.h"
 
+#include "capturesan_host.h"
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <numeric>
 #include <random>
 
@@ -24,21 +27,26 @@ int64_t total_tokens(const problem_spec& spec) {
 
 namespace {
 
-__device__ uint64_t mix(uint64_t x) {
+__host__ __device__ uint64_t mix(uint64_t x) {
   x += 0x9e3779b97f4a7c15ull;
   x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
   x = (x ^ x >> 27) * 0x94d049bb133111ebull;
   return x ^ x >> 31;
 }
 
+__host__ __device__ uint16_t normal_bf16(uint64_t index, float deviation, uint64_t seed) {
+  const uint64_t h = mix(seed * 0x100000001b3ull + index);
+  const float u = (static_cast<float>(h >> 40) + 0.5f) / 16777216.0f;
+  const float v = static_cast<float>(h & 0xffffff) / 16777216.0f;
+  const float x = deviation * sqrtf(-2.0f * logf(u)) * cosf(6.2831853f * v);
+  uint32_t bits = 0;
+  memcpy(&bits, &x, 4);
+  return static_cast<uint16_t>((bits + 0x7fffu + (bits >> 16 & 1)) >> 16);
+}
+
 __global__ void fill_normal(uint16_t* out, int64_t n, float deviation, uint64_t seed) {
   for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < n; i += int64_t{gridDim.x} * blockDim.x) {
-    const uint64_t h = mix(seed * 0x100000001b3ull + static_cast<uint64_t>(i));
-    const float u = (static_cast<float>(h >> 40) + 0.5f) / 16777216.0f;
-    const float v = static_cast<float>(h & 0xffffff) / 16777216.0f;
-    const float x = deviation * sqrtf(-2.0f * logf(u)) * cospif(2.0f * v);
-    const uint32_t bits = __float_as_uint(x);
-    out[i] = static_cast<uint16_t>((bits + 0x7fffu + (bits >> 16 & 1)) >> 16);
+    out[i] = normal_bf16(static_cast<uint64_t>(i), deviation, seed);
   }
 }
 
@@ -83,6 +91,20 @@ bool sees(mask_kind kind, const std::vector<int>& parent, int t, int d) {
 }
 
 } // namespace
+
+void use_host_problem_kernels() {
+  capturesan::run_on_host(fill_normal,
+                          [](const capturesan::place& at, uint16_t* out, int64_t n, float deviation, uint64_t seed) {
+                            if (at.x() > 0) return; // one call does it all
+                            for (int64_t i = 0; i < n; ++i)
+                              out[i] = normal_bf16(static_cast<uint64_t>(i), deviation, seed);
+                          });
+  capturesan::run_on_host(poison_rows,
+                          [](const capturesan::place& at, uint16_t* kv, const uint8_t* used, int64_t slots) {
+                            if (at.thread_index.x > 0 || at.block_index.x >= slots || used[at.block_index.x]) return;
+                            std::fill_n(kv + int64_t{at.block_index.x} * HEAD_DIM, HEAD_DIM, uint16_t{0x7fff});
+                          });
+}
 
 device_problem::device_problem(int batch_, int64_t prefix_tokens, int draft_, int heads_, int pools_)
     : batch(batch_), draft(draft_), heads(heads_), pools(pools_), prefix_capacity(prefix_tokens) {

@@ -72,4 +72,16 @@ void require(cudaError_t error, const char* what);
 // Host vectors; the device is synchronised.
 void oracle(const verify_mla_params& params, std::vector<double>& out, std::vector<double>& lse);
 
+// How far problem.out and problem.lse are from what oracle() gave.
+struct difference {
+  double rel_l2 = 0; // worst request
+  double max_abs = 0, max_ref = 0, lse = 0;
+  bool bad = false; // NaN, or an infinity on one side only
+};
+difference compare(const device_problem& problem, const std::vector<double>& out, const std::vector<double>& lse);
+
+// The kernels of this part on the host, for the simulated driver (host_registration.h has those of the library).
+void use_host_problem_kernels();
+void use_host_oracle();
+
 } // namespace verify_mla

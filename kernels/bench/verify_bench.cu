@@ -1,8 +1,10 @@
 // Times the verify kernel over a sweep and prints a table and, with --json, a file. See usage() for the options.
+#include "balanced_demo.h"
 #include "bench_options.h"
 #include "bench_report.h"
 #include "ceilings.h"
 #include "eager_demo.h"
+#include "host_mode.h"
 #include "problem.h"
 
 #include <algorithm>
@@ -141,12 +143,19 @@ void run_cell(const cell& c, const bench_options& options, const std::vector<cei
 int main(int argc, char** argv) {
   bench_options options;
   if (!parse_options(argc, argv, options)) return 2;
+  const bool on_host = run_on_host();
   char text[512];
   if (verify_mla_open(0, &device, text, sizeof text) != VERIFY_MLA_OK) {
     std::fprintf(stderr, "verify_bench: %s\n", text);
     return 5;
   }
   if (options.eager_in_graph) return run_eager_demo(device);
+  if (options.demo) return run_balanced_demo(device, options.variants[0]);
+  if (on_host) {
+    std::fprintf(stderr,
+                 "verify_bench: no GPU, so nothing can be timed; --demo and --variant eager --mode graph work\n");
+    return 2;
+  }
   std::vector<ceiling> ceilings = measure_ceilings(options.gathers);
   for (const ceiling& c : ceilings) std::printf("ceiling  %-52s %8.0f %s\n", c.name.c_str(), c.value, c.unit.c_str());
   std::vector<measurement> results;

@@ -1,10 +1,11 @@
 // Correctness on a real GPU: every variant against the double-precision oracle, captures replayed with other content,
 // and bitwise repeatability. Exit code 0: all passed; 1: a failure; 77: no usable GPU (ctest shows it as skipped).
 //   gpu_check [--quick]      --quick: small sizes only, for compute-sanitizer
+#include "bench/host_mode.h"
 #include "bench/problem.h"
 #include "config.h"
 
-#include <cmath>
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <random>
@@ -17,48 +18,6 @@ namespace {
 int failures = 0;
 int checks = 0;
 verify_mla_device device;
-
-struct difference {
-  double rel_l2 = 0; // worst request
-  double max_abs = 0, max_ref = 0, lse = 0;
-  bool bad = false; // NaN, or an infinity on one side only
-};
-
-double bf16_value(uint16_t bits) {
-  const uint32_t wide = uint32_t{bits} << 16;
-  float f;
-  std::memcpy(&f, &wide, 4);
-  return static_cast<double>(f);
-}
-
-difference compare(const device_problem& problem, const std::vector<double>& out, const std::vector<double>& lse) {
-  std::vector<uint16_t> o(out.size());
-  std::vector<float> l(lse.size());
-  require(cudaMemcpy(o.data(), problem.out, o.size() * 2, cudaMemcpyDeviceToHost), "read out");
-  require(cudaMemcpy(l.data(), problem.lse, l.size() * 4, cudaMemcpyDeviceToHost), "read lse");
-  difference d;
-  const size_t per_request = out.size() / static_cast<size_t>(problem.batch);
-  for (size_t b = 0; b < static_cast<size_t>(problem.batch); ++b) {
-    double error = 0, norm = 0;
-    for (size_t i = b * per_request; i < (b + 1) * per_request; ++i) {
-      const double v = bf16_value(o[i]);
-      if (!std::isfinite(v)) d.bad = true;
-      error += (v - out[i]) * (v - out[i]);
-      norm += out[i] * out[i];
-      d.max_abs = std::max(d.max_abs, std::fabs(v - out[i]));
-      d.max_ref = std::max(d.max_ref, std::fabs(out[i]));
-    }
-    d.rel_l2 = std::max(d.rel_l2, norm > 0 ? std::sqrt(error / norm) : std::sqrt(error));
-  }
-  for (size_t i = 0; i < lse.size(); ++i) {
-    const double v = static_cast<double>(l[i]);
-    if (std::isinf(lse[i]) || std::isinf(v) || std::isnan(v))
-      d.bad |= !(v == lse[i]);
-    else
-      d.lse = std::max(d.lse, std::fabs(v - lse[i]));
-  }
-  return d;
-}
 
 void report(const std::string& name, const difference& d) {
   ++checks;
@@ -274,6 +233,7 @@ void check_eager() {
 
 int main(int argc, char** argv) {
   const bool quick = argc > 1 && std::strcmp(argv[1], "--quick") == 0;
+  run_on_host();
   char text[512];
   if (verify_mla_open(0, &device, text, sizeof text) != VERIFY_MLA_OK) {
     std::printf("skipped, nothing was checked: %s\n", text);
