@@ -62,9 +62,11 @@ result eager_call::convert() {
   if (qo_copy != nullptr) {
     qo_indptr.resize(static_cast<size_t>(params.batch) + 1);
     for (size_t b = 0; b < qo_indptr.size(); ++b) qo_indptr[b] = static_cast<int64_t>(b) * params.draft_tokens;
-    // Blocking, as such code is written: the source is host memory that lives no longer than this call.
-    errors.note(cudaMemcpy(qo_copy, qo_indptr.data(), qo_indptr.size() * sizeof(int64_t), cudaMemcpyHostToDevice),
-                "conversion copy of qo_indptr");
+    errors.note(
+        cudaMemcpyAsync(qo_copy, qo_indptr.data(), qo_indptr.size() * sizeof(int64_t), cudaMemcpyHostToDevice, stream),
+        "conversion copy of qo_indptr");
+    // The source lives no longer than this call, so such code waits, as a framework does after a pageable copy.
+    errors.note(cudaStreamSynchronize(stream), "wait for the conversion copy of qo_indptr");
     params.qo_indptr = {qo_copy, static_cast<int64_t>(qo_indptr.size()), VERIFY_MLA_I64, 0};
   }
   const int64_t n = given.kv_indices.elements;

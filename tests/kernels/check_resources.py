@@ -11,8 +11,8 @@ import sys
 import tempfile
 
 SM120_SMEM, SM90_SMEM = 101376, 232448
-# Bytes of spill stores. The 72-row tile keeps 144 accumulators and 72 query registers per thread: see the docs.
-ALLOWED_SPILLS = {("sm_90", "partial 72 rows, 32 tokens"): 400}
+# Bytes of spill stores. One address, saved once per block before the warps trade registers; no inner loop reads it.
+ALLOWED_SPILLS = {("sm_90a", "partial 48 rows, 32 tokens"): 8}
 
 
 def compile_file(nvcc, folder, source, arch, work):
@@ -27,7 +27,7 @@ def compile_file(nvcc, folder, source, arch, work):
 
 def smem_of_configs(folder, work):
     """Dynamic shared memory is a constant in config.h: let the host compiler say it."""
-    names = {f"{family}_config<{n}>" for family, counts in (("wide", (2, 4, 8, 9)), ("narrow", (2, 4))) for n in counts}
+    names = {f"{family}_config<{n}>" for family, counts in (("wide", (2, 4, 6, 8)), ("narrow", (2, 4))) for n in counts}
     lines = "".join(f'std::printf("%d %d %zu\\n", {n}::NT, {n}::TOK, {n}::SMEM_BYTES);' for n in sorted(names))
     source = os.path.join(work, "smem.cpp")
     with open(source, "w") as f:
@@ -66,7 +66,8 @@ def main():
         if "--report" in sys.argv:
             print("| target | kernel | partials | registers | spill bytes | shared memory, bytes |\n|---|---|---|---|---|---|")
         for arch, limit, sources in (("sm_120", SM120_SMEM, ["instantiate_narrow.cu", "instantiate_reduce.cu"]),
-                                     ("sm_90", SM90_SMEM, ["instantiate_wide.cu", "instantiate_reduce.cu"])):
+                                     ("sm_90a", SM90_SMEM, ["instantiate_wide.cu"]),
+                                     ("sm_90", SM90_SMEM, ["instantiate_reduce.cu"])):
             for source in sources:
                 for name, partials, registers, spill, stack, shared in kernels(compile_file(nvcc, folder, source, arch, work), arch, dynamic):
                     seen += 1

@@ -241,6 +241,7 @@ int main(int argc, char** argv) {
   }
   if (argc > 1 && std::strcmp(argv[1], "--smallest") == 0) {
     check_smallest();
+    check_eager();
     std::printf("%d checks, %d failures\n", checks, failures);
     return failures ? 1 : 0;
   }
