@@ -107,7 +107,7 @@ std::vector<stack_frame> finding_store::frames(process_state& p, std::span<const
     const traced_module* m = p.trace.module_at(address);
     if (m != nullptr && file_name(m->path).starts_with(shim_name)) continue;
     if (m != nullptr && names_ != nullptr) {
-      const bool runtime = is_cuda_module(file_name(m->path));
+      const bool runtime = file_name(m->path).starts_with("libcudart");
       for (const stack_frame& f : names_->frame(m->path, m->build_id, m->bias, address))
         if (!runtime || !is_our_runtime(f.symbol)) out.push_back(f);
       continue;

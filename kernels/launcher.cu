@@ -15,27 +15,18 @@ result cuda_result(cudaError_t error, const char* call) {
 
 // Both kernels want the largest share of shared memory: a multiprocessor that has to change it between them must be
 // empty first, and then no block of the second kernel can wait there.
-static result set(const void* function, cudaFuncAttribute attribute, int value) {
-  return cuda_result(cudaFuncSetAttribute(function, attribute, value), "cudaFuncSetAttribute");
-}
-static result prefer_shared(const void* function) {
-  return set(function, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared);
-}
-
 result prepare_kernels(const verify_mla_device& device) {
   const bool wide = device.cc_major == 9 && device.smem_per_block >= SMEM_SM90;
-  for (bool bf16 : {false, true}) {
-    for (int granules : ROW_GRANULES)
+  for (int granules : ROW_GRANULES)
+    for (bool bf16 : {false, true})
       for (bool is_wide : {false, true}) {
         const kernel_entry k = is_wide ? wide_kernel(granules, bf16) : narrow_kernel(granules, bf16);
         if (k.function == nullptr || (is_wide && !wide)) continue;
-        result r = set(k.function, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(k.smem_bytes));
-        if (r) r = prefer_shared(k.function);
+        const result r = cuda_result(cudaFuncSetAttribute(k.function, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                          static_cast<int>(k.smem_bytes)),
+                                     "cudaFuncSetAttribute");
         if (!r) return r;
       }
-    for (int tiles : REDUCE_TILES)
-      if (const result r = prefer_shared(reduce_entry(tiles, bf16).function); !r) return r;
-  }
   return {};
 }
 

@@ -146,6 +146,26 @@ TEST_CASE("host kernels agree with the reference") {
   b.compare();
 }
 
+TEST_CASE("with fixed splits a request does not depend on its neighbours") {
+  for (int variant : {VERIFY_MLA_FIXED_SPLIT_16, VERIFY_MLA_FIXED_SPLIT_64}) {
+    problem a({200, 1, 77}, 3, 8, mask_kind::tree, 41);
+    a.run(H200, variant, 0, 0);
+    const std::vector<uint16_t> together = a.out;
+    const verify_mla_params all = a.p;
+    for (int b = 0; b < 3; ++b) { // the same request as a batch of one: its pointers hold absolute positions
+      a.p = all;
+      a.p.batch = 1;
+      a.p.kv_indptr.data = a.kv_indptr.data() + b;
+      a.p.qo_indptr.data = a.qo_indptr.data() + b;
+      a.p.mask_indptr.data = a.mask_indptr.data() + b;
+      std::fill(a.out.begin(), a.out.end(), uint16_t{0x7fff});
+      a.run(H200, variant, 0, 0);
+      const auto from = static_cast<std::ptrdiff_t>(b * 3 * 8 * VALUE_DIM), to = from + 3 * 8 * VALUE_DIM;
+      CHECK(std::equal(a.out.begin() + from, a.out.begin() + to, together.begin() + from));
+    }
+  }
+}
+
 TEST_CASE("the reference, on a case done by hand") {
   // One row, one head, two prefix tokens and itself. Only dimension 0 of the query is set.
   problem a({2}, 1, 1, mask_kind::causal, 5);
