@@ -244,7 +244,7 @@ std::uint16_t trace_file::index_record(chunk_info& c, std::uint32_t number, cons
              t.stack_high};
     thread_cursor& cur = cursor(t.index);
     // Keep the thread's segments in the order in which it took its chunks; those being read stay in front.
-    const thread_cursor::segment s{t.started, number, next, next};
+    const thread_cursor::segment s{t.started, number, next, next, c.sequence};
     const bool reading = cur.segment_ != 0 || cur.slot_ != 0;
     const auto from = cur.segments_.begin() +
                       static_cast<std::ptrdiff_t>(std::min(cur.segment_ + (reading ? 1 : 0), cur.segments_.size()));
@@ -274,7 +274,8 @@ void trace_file::add_slots(std::uint32_t thread, std::uint32_t chunk, std::uint1
   }
   cur.growing_ = cur.segments_.size();
   ++chunks_[chunk].unread;
-  cur.segments_.push_back({started_, chunk, first, end}); // a chunk without a thread record: damaged, but readable
+  cur.segments_.push_back(
+      {started_, chunk, first, end, chunks_[chunk].sequence}); // a chunk without a thread record: damaged, but readable
 }
 
 // Takes in at once what events of other threads may need before this thread's next event has its turn.
@@ -333,6 +334,20 @@ std::uint16_t trace_file::read_slots(std::uint32_t chunk, std::uint16_t first, s
   return static_cast<std::uint16_t>(first + got / slot);
 }
 
+bool trace_file::still_holds(std::uint32_t chunk, std::uint64_t sequence, std::uint16_t end) {
+  using trace::chunk_header;
+  if (process_.state != trace::process_state::running) return true;
+  std::byte h[sizeof(chunk_header)];
+  // `used` falls to 0 before anything else is overwritten.
+  if (bytes_->read(chunk_offset(chunk), h, sizeof(h)) == sizeof(h) &&
+      load<std::uint64_t>(h + offsetof(chunk_header, sequence)) == sequence &&
+      load<std::uint32_t>(h + offsetof(chunk_header, used)) >= end) {
+    return true;
+  }
+  ++process_.recycled;
+  return false;
+}
+
 thread_cursor& trace_file::cursor(std::uint32_t thread) {
   auto& c = cursors_[thread];
   if (!c) c = std::make_unique<thread_cursor>(*this, thread);
@@ -377,8 +392,9 @@ bool thread_cursor::load() {
       const std::uint16_t end = file_.read_slots(s.chunk, slot_, s.end, buffer_);
       buffer_first_ = slot_;
       buffer_end_ = end;
-      if (end > slot_) return true;
-      file_.process().truncated = true; // the file shrank
+      const bool there = file_.still_holds(s.chunk, s.sequence, s.end);
+      if (there && end > slot_) return true;
+      if (there) file_.process().truncated = true; // the file shrank
     }
     if (segment_ + 1 == segments_.size()) return false; // may still grow
     file_.segment_done(s.chunk);

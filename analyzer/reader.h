@@ -70,6 +70,7 @@ class thread_cursor {
     std::uint64_t started; // ticks at which the thread took the chunk: the order of its segments
     std::uint32_t chunk;
     std::uint16_t first, end;
+    std::uint64_t sequence; // of the chunk when it was indexed
   };
   bool load();
 
@@ -111,6 +112,9 @@ class trace_file {
   // In order of thread index; grows with refresh().
   std::vector<thread_cursor*> cursors();
 
+  // Whether the chunk still holds what was indexed. A reader beside the one that the process works for must ask after
+  // each read: the process may have used the chunk anew meanwhile.
+  bool still_holds(std::uint32_t chunk, std::uint64_t sequence, std::uint16_t end);
   // Reads slots [first, end) of a chunk; returns how many slots there were.
   std::uint16_t read_slots(std::uint32_t chunk, std::uint16_t first, std::uint16_t end, std::vector<std::byte>& to);
 
