@@ -228,3 +228,127 @@ TEST_CASE("clean: a context that goes takes its memory along") {
   p.b.call(1, {.symbol = "cuCtxDestroy_v2", .arg = {0xc0}});
   p.clean(1, 1);
 }
+
+TEST_CASE("clean: external event nodes, asked for and timed by the host after the launch") {
+  program p;
+  p.begin();
+  p.b.call(1, {.symbol = "cuEventRecordWithFlags", .stream = s1, .arg = {0xe1, 1}});
+  p.launch();
+  p.b.call(1, {.symbol = "cuEventRecordWithFlags", .stream = s1, .arg = {0xe2, 1}});
+  p.end();
+  p.instantiate();
+  p.replay();
+  p.b.call(1, {.symbol = "cuEventSynchronize", .arg = {0xe2}});
+  p.b.call(1, {.symbol = "cuEventElapsedTime", .arg = {0xe1, 0xe2}});
+  p.clean(1, 1);
+}
+
+TEST_CASE("clean: the refusal of a batch copy is noticed, and single copies are captured") {
+  program p;
+  p.allocate(buf);
+  p.allocate(other);
+  const auto begin = p.begin();
+  p.b.status(1, s1, begin, trace::capture_status::active);
+  p.b.call(1, {.symbol = "cuMemcpyBatchAsync", .result = 900, .stream = s1, .arg = {buf, other, 64}});
+  p.b.call(1, {.symbol = "cuMemcpyDtoDAsync_v2", .stream = s1, .arg = {buf, other, 64}});
+  p.launch();
+  p.end();
+  p.kernel({buf, other});
+  p.instantiate();
+  p.replay(2);
+  p.clean(1, 2);
+}
+
+TEST_CASE("clean: captured collectives mixed with eager ones on streams of their own") {
+  program p;
+  p.begin(1);
+  p.b.call(1, {.symbol = "cuEventRecord", .stream = s1, .arg = {0xe1}});
+  p.b.call(1, {.symbol = "cuStreamWaitEvent", .stream = s2, .arg = {0xe1}});
+  p.launch(s2, 2); // the library's internal stream joins
+  p.b.call(2, {.symbol = "cuEventRecord", .stream = s2, .arg = {0xe2}});
+  p.b.call(1, {.symbol = "cuStreamWaitEvent", .stream = s1, .arg = {0xe2}});
+  p.launch(0x3000, 3); // an eager one of another thread meanwhile
+  p.end();
+  p.instantiate();
+  p.replay();
+  p.launch(s2, 2);
+  p.clean(1, 1);
+}
+
+TEST_CASE("clean: address kept, memory swapped by pause and resume") {
+  program p;
+  p.b.call(1, {.symbol = "cuMemAddressReserve", .arg = {buf, 0x200000}});
+  p.b.call(1, {.symbol = "cuMemMap", .arg = {buf, 0x200000, 0x11}});
+  p.begin();
+  p.launch();
+  p.end();
+  p.kernel({buf});
+  p.instantiate();
+  p.replay();
+  p.b.call(1, {.symbol = "cuMemUnmap", .arg = {buf, 0x200000}});
+  p.b.call(1, {.symbol = "cuMemMap", .arg = {buf, 0x200000, 0x12}});
+  p.replay();
+  p.clean(1, 2);
+}
+
+TEST_CASE("clean: eager side work beside a capture, and an empty graph as a placeholder") {
+  program p;
+  p.begin();
+  p.launch();
+  p.b.call(1, {.symbol = "cuMemcpyHtoDAsync_v2", .stream = s2, .arg = {other, 0x500000, 64}}); // fills a constant
+  p.launch(s2);
+  p.end();
+  p.begin();
+  p.end();
+  p.instantiate();
+  p.replay();
+  p.clean(2, 1);
+}
+
+TEST_CASE("clean: allocated by one graph and freed by another, relaunched with auto-free, trimmed") {
+  program p;
+  const auto node = [&](trace::node_type type) {
+    trace::node_record n{};
+    n.type = type;
+    n.node = 0x900 + static_cast<std::uint64_t>(type);
+    n.value[0] = buf;
+    n.value[1] = 4096;
+    p.b.node(1, n);
+    p.b.edges(1, {});
+  };
+  p.begin();
+  p.b.call(1, {.symbol = "cuMemAllocAsync", .stream = s1, .arg = {buf, 4096}});
+  p.end();
+  node(trace::node_type::mem_alloc);
+  p.instantiate(0x61);
+  node(trace::node_type::mem_free);
+  p.b.call(1, {.symbol = "cuGraphInstantiateWithFlags", .arg = {0x62, 0x51}});
+  for (int i = 0; i < 3; ++i) {
+    p.replay(1, s1, 0x61);
+    p.replay(1, s1, 0x62);
+  }
+  node(trace::node_type::mem_alloc);
+  p.b.call(1, {.symbol = "cuGraphInstantiateWithFlags", .arg = {0x63, 0x52, 1}});
+  p.replay(3, s1, 0x63);
+  p.b.call(1, {.symbol = "cuMemFreeAsync", .stream = s1, .arg = {buf}});
+  p.b.call(1, {.symbol = "cuDeviceGraphMemTrim"});
+  p.b.call(1, {.symbol = "cuGraphExecDestroy", .arg = {0x63}});
+  p.clean(1, 9);
+}
+
+TEST_CASE("clean: a bounded cache of graphs that are launched again") {
+  program p;
+  p.allocate(buf, 1 << 20);
+  const std::uint64_t place[] = {0x400100};
+  p.b.stack(1, 7, place);
+  for (std::uint64_t i = 0; i < 200; ++i) { // one size after the other, each with parameters of its own
+    p.begin();
+    p.launch();
+    p.end();
+    p.kernel({buf + 64 * i});
+    p.b.call(1, {.symbol = "cuGraphInstantiateWithFlags", .arg = {0x10000 + i, graph}, .stack = 7});
+    p.replay(1, s1, 0x10000 + i);
+  }
+  for (std::uint64_t i = 0; i < 200; ++i) p.replay(1, s1, 0x10000 + i);
+  p.clean(200, 400);
+}
