@@ -53,9 +53,9 @@ std::vector<std::string_view> field_names();
 // Kinds of events a rule may ask for: the call classes of the trace, then what only the analyzer knows.
 enum class event_kind : std::uint8_t {}; // below trace::class_count a trace::call_class
 inline constexpr std::string_view own_event_names[] = {
-    "trace_lost",          "uncovered",   "deepbind",          "unsupported",  "cupti_held",
-    "capture_unexplained", "suppression", "operation_dropped", "work_escaped", "first_use",
-    "capture_abandoned",   "graph_memory", "build_failed",     "code_unloaded", "pageable_copy"};
+    "trace_lost",          "uncovered",    "deepbind",          "unsupported",   "cupti_held",
+    "capture_unexplained", "suppression",  "operation_dropped", "work_escaped",  "first_use",
+    "capture_abandoned",   "graph_memory", "build_failed",      "code_unloaded", "pageable_copy"};
 enum class own_event : std::uint8_t {
   trace_lost,
   uncovered,

@@ -47,7 +47,7 @@ void model::build_failed(process_state& p, event_view& v) {
   const auto same_graph = [&](const auto& x) { return x.second->graph == e.arg[1]; };
   if (instantiates && e.result == not_supported && memory_nodes &&
       std::any_of(p.execs.begin(), p.execs.end(), same_graph)) {
-    notice n; // tests/golden, "memory nodes: second instantiate"
+    notice n; // measured, "memory nodes: second instantiate"
     n.what = own_event::graph_memory;
     n.fault = memory_fault::second_exec;
     n.about = keep(v);

@@ -26,7 +26,7 @@ void merge_into(reach& to, const reach& from) {
 
 // Whether a refused call can be what invalidated this capture. A status is read a moment after the call returned: by
 // then another thread may have broken its own capture, and this call must not be blamed for that. Truth: the matrix,
-// and the facts "overlap: ..." (tests/golden).
+// and the facts "overlap: ..." (measured).
 bool in_reach(const process_state& p, const capture_state& c, const event_view& v, stream_key key) {
   constexpr int unsupported = 900;
   if (c.members.contains(key) || (v.operand_event != nullptr && v.operand_event->capture == c.id)) return true;
@@ -105,7 +105,7 @@ void model::find_capture(process_state& p, event_view& v, const thread_cursor&) 
   }
 }
 
-// A call that is wrong in itself, such as a launch of no grid, may break the capture of its stream (tests/golden, "in
+// A call that is wrong in itself, such as a launch of no grid, may break the capture of its stream (measured, "in
 // capture: launch, invalid value"). It did if the status read right after it says so, and nothing had broken it before.
 void model::broke_otherwise(process_state& p, event_view& v, const thread_cursor& records) {
   if (v.event->result == not_ready) return;

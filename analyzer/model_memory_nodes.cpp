@@ -247,7 +247,7 @@ void model::memory_event(process_state& p, event_view& v) {
   }
 }
 
-// The exec goes; its memory does not (tests/golden, "memory nodes: exec destroyed while allocated; free afterwards").
+// The exec goes; its memory does not (measured, "memory nodes: exec destroyed while allocated; free afterwards").
 void model::orphan_memory(process_state& p, const exec_state& x, const event_view& v) {
   for (const auto& b : x.memory.blocks) {
     const auto it = p.graph_blocks.find(b.address);

@@ -146,7 +146,8 @@ void scenario::add_record(const yaml_node& n, const yaml_node& own) {
     } else if (key.text == "state") {
       builder_.header().state = state_of(v);
     } else if (key.text != "record") {
-      throw bad_test{&key, "a record has no '" + key.text + "'", "its keys are: record count text thread driver_version state"};
+      throw bad_test{&key, "a record has no '" + key.text + "'",
+                     "its keys are: record count text thread driver_version state"};
     }
   }
   if (t == 0) t = thread(nullptr);

@@ -39,6 +39,8 @@ int run_balanced_demo(const verify_mla_device& device, const variant_option& var
   require(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
   params.stream = stream;
 
+  launch_or_exit(device, params); // loads the kernels: a capture is no place for that
+  require(cudaStreamSynchronize(stream), "warm-up");
   cudaGraph_t graph;
   cudaGraphExec_t exec;
   require(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), "begin capture");

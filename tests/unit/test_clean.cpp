@@ -44,7 +44,9 @@ class program {
   }
   void clean(std::size_t captures, std::uint64_t replays) {
     const judged j(b.bytes());
-    for (const auto& f : j.findings()) FAIL_CHECK(f.rule << ": " << f.message);
+    for (const auto& f : j.findings()) { // a note blames nobody
+      if (f.sev != severity::note) FAIL_CHECK(f.rule << ": " << f.message);
+    }
     CHECK(j.summary().captures.size() == captures);
     CHECK(j.summary().replays == replays);
     CHECK(j.summary().complete);
