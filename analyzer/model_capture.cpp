@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "analyzer/model.h"
+#include "analyzer/python_frames.h"
 
 namespace capturesan {
 
@@ -76,12 +77,14 @@ void model::begin_capture(process_state& p, event_view& v) {
   c->mode = static_cast<capture_mode>(std::min<std::uint64_t>(e.arg[0], 2));
   c->thread = v.thread->index;
   c->stack = e.stack;
+  c->place = python_place(v.python);
   c->members[c->origin];
   p.capturing[c->origin] = c.get();
   v.capture = c.get();
   v.status = capture_status::active;
   if (on_capture) on_capture(p, *c);
   p.open.push_back(std::move(c));
+  p.memory.keep_dead(true);
 }
 
 // What the call is about, before its result is looked at.
@@ -167,7 +170,14 @@ void model::end_capture(process_state& p, event_view& v) {
   c.result = v.event->result;
   if (v.event->result == 0) {
     c.nodes = v.event->arg[1];
-    p.graphs[v.event->arg[0]] = {c.id, c.nodes};
+    graph_state& g = p.graphs[v.event->arg[0]];
+    g = {};
+    g.capture = c.id;
+    g.nodes = c.nodes;
+    g.begin_ns = c.begin_ns;
+    g.end_ns = v.at_ns;
+    g.stack = c.stack;
+    g.place = c.place;
   }
   close_capture(p, c, v);
 }

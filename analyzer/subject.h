@@ -41,6 +41,7 @@ class subject final : public field_source {
   field_value memory_field(field_id id) const;
   field_value trace_field(field_id id) const;
   bool same_again() const;
+  std::string place_of(std::uint32_t stack) const; // module of the caller of the driver
 
   const event_view& view_;
   event_kind kind_;

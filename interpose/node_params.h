@@ -34,17 +34,28 @@ struct node_out {
   const void* payload = nullptr;
 };
 
+// Bounds of the calling thread's stack, {0, 0} if they cannot be told; for host operands that lie on it.
+struct stack_range {
+  u64 low, high;
+  bool holds(u64 address) const { return address - low < high - low; }
+};
+stack_range own_stack();
+
 template <class Params>
 void fill_kernel(node_writer& w, node_out& out, const Params& p, kernel_handle k);
 void fill_memcpy(node_out& out, const CUDA_MEMCPY3D& p);
 template <class Params>
 void fill_memset(node_out& out, const Params& p);
+template <class Params>
+void fill_host(node_out& out, const Params& p);
+template <class Params>
+void fill_batch(node_writer& w, node_out& out, const Params& p);
 
 void write_node(node_writer& w, const node_out& out);
 
 // New parameters of one node of an exec, as an exec_edit call passes them.
 struct node_edit {
-  enum class kind : u8 { none, kernel_v1, kernel_v2, memcpy, memset, any } what = kind::none;
+  enum class kind : u8 { none, kernel_v1, kernel_v2, memcpy, memset, host, batch, child, any } what = kind::none;
   const void* params = nullptr;
 };
 // Writes a node record with the node's handle and its new operands; its index is meaningless. Nothing for kinds without
@@ -64,6 +75,12 @@ void take_edit(node_edit& to, const T& v) {
       to = {node_edit::kind::memcpy, v};
     } else if constexpr (std::is_same_v<V, CUDA_MEMSET_NODE_PARAMS>) {
       to = {node_edit::kind::memset, v};
+    } else if constexpr (std::is_same_v<V, CUDA_HOST_NODE_PARAMS_v1>) {
+      to = {node_edit::kind::host, v};
+    } else if constexpr (std::is_same_v<V, CUDA_BATCH_MEM_OP_NODE_PARAMS_v1>) {
+      to = {node_edit::kind::batch, v};
+    } else if constexpr (std::is_same_v<T, CUgraph>) {
+      to = {node_edit::kind::child, v};
     } else if constexpr (std::is_same_v<V, CUgraphNodeParams>) {
       to = {node_edit::kind::any, v};
     }

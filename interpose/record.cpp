@@ -141,6 +141,14 @@ bool wants_python(const call_frame& f) {
   }
 }
 
+// Bytes of the allocation that begins there; 0 if the driver does not say.
+u64 size_at(u64 address) {
+  auto* get = driver_function<decltype(cuMemGetAddressRange_v2)>(call_id::cuMemGetAddressRange_v2);
+  CUdeviceptr base = 0;
+  std::size_t bytes = 0;
+  return get != nullptr && get(&base, &bytes, address) == CUDA_SUCCESS ? bytes : 0;
+}
+
 // Records that belong to the event and come before it.
 void write_details(call_frame& f, u8& flags) {
   bool cut = false;
@@ -152,6 +160,9 @@ void write_details(call_frame& f, u8& flags) {
     case call_class::graph_instantiate:
     case call_class::graph_update:
       cut = !write_graph(f.t, reinterpret_cast<CUgraph>(f.arg[1]));
+      break;
+    case call_class::ipc_open:
+      f.arg[1] = size_at(f.arg[0]);
       break;
     case call_class::exec_edit:
       write_edited_node(f.t, f.arg[1], f.edit);

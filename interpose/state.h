@@ -20,6 +20,12 @@ struct open_capture {
   u32 used;
 };
 
+// A tensor map by the hash of its bytes (tensor_maps.h).
+struct descriptor_slot {
+  std::atomic<u64> key, address, bytes;
+};
+inline constexpr std::size_t max_descriptors = 8192;
+
 struct thread_state {
   u64 session;                // == process_state::session while this state is valid
   trace::chunk_header* chunk; // may be null: no chunk could be had
@@ -73,6 +79,9 @@ struct process_state {
   u64 module_adds;
   word_set<8192> modules;
   word_set<1024> uncovered; // hashes of names already reported
+
+  std::atomic<u32> descriptor_count; // 0 = there is none yet
+  descriptor_slot descriptors[max_descriptors];
 
   word_set<65536> stacks;
   word_set<16384> functions;         // function records written
