@@ -254,6 +254,8 @@ class model {
                 std::uint64_t stack_high);
   void read_parameters(process_state& p, exec_state& x, std::uint32_t node, std::span<const std::byte> block);
   void keep_dead_if_needed(process_state& p);
+  static void add_block(process_state& p, const event_view& v, std::uint64_t base, std::uint64_t size,
+                        std::uint64_t flags);
   void block_event(process_state& p, const event_view& v);
   void host_gone(process_state& p, const event_view& v);
   void stacks_gone(process_state& p, const exec_state& x, const event_view& v);

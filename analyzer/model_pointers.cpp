@@ -25,6 +25,19 @@ std::uint64_t word_at(std::span<const std::byte> block, std::size_t offset) {
   return word;
 }
 
+// What reports call the maker of a block, also where no event tells of it.
+const call_ref& framework_allocator() {
+  static const call_ref one = [] {
+    call_ref c;
+    c.symbol = "framework_block_alloc";
+    c.api = "PyTorch's caching allocator";
+    c.cls = trace::call_class::block_alloc;
+    c.known = true;
+    return c;
+  }();
+  return one;
+}
+
 void note_end(allocation& a, const event_view& v) {
   a.live = false;
   a.freed_by = v.call;
@@ -202,6 +215,10 @@ void model::read_node(process_state& p, exec_state& x, const event_view& v, cons
 void model::read_nodes(process_state& p, exec_state& x, const event_view& v, const thread_cursor& records) {
   descriptors_.clear();
   records.each_side_record([&](const side_record& r) {
+    if (r.kind == record_kind::block) {
+      const auto b = r.as<trace::payload_record>();
+      add_block(p, v, b.key, b.value, b.aux);
+    }
     if (r.kind != record_kind::node) return;
     const auto n = r.as<trace::node_record>();
     if (n.type == node_type::mem_alloc) x.own_memory.emplace_back(n.value[0], n.value[1]);
@@ -224,18 +241,24 @@ void model::block_event(process_state& p, const event_view& v) {
     p.blocks.remove(e.arg[0], freed_by(v));
     return;
   }
-  const auto there = p.blocks.find(e.arg[0]);
-  if ((e.arg[2] & block_known_before) != 0 && there && there->base == e.arg[0] && there->size == e.arg[1]) return;
+  add_block(p, v, e.arg[0], e.arg[1], e.arg[2]);
+}
+
+void model::add_block(process_state& p, const event_view& v, std::uint64_t base, std::uint64_t size,
+                      std::uint64_t flags) {
+  const auto there = p.blocks.find(base);
+  const bool before = (flags & block_known_before) != 0;
+  if (size == 0 || (before && there && there->base == base && there->size == size)) return;
   allocation a;
-  a.base = e.arg[0];
-  a.size = e.arg[1];
-  if (a.size == 0) return;
+  a.base = base;
+  a.size = size;
   a.kind = memory_kind::block;
-  a.made_by = v.call;
-  a.made_thread = v.thread->index;
+  a.made_by = &framework_allocator();
+  a.made_thread = before ? 0 : v.thread->index;
   a.made_ns = v.at_ns;
-  a.private_pool = (e.arg[2] & block_private) != 0;
+  a.private_pool = (flags & block_private) != 0;
   p.blocks.add(a);
+  p.blocks.changed(); // what a graph had may belong to somebody now
 }
 
 // free, realloc, munmap of memory that a graph refers to.

@@ -193,8 +193,8 @@ void write_child(node_writer& w, u64 node, CUgraph child) {
   walk_graph(k, child, 1, 1);
 }
 
-bool write_graph(thread_state* t, CUgraph graph) {
-  node_scratch scratch(t);
+bool write_graph(thread_state* t, u64 exec, CUgraph graph) {
+  node_scratch scratch(t, exec);
   if (!scratch.ok()) {
     return false;
   }

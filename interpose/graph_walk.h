@@ -8,7 +8,7 @@ namespace capturesan::shim {
 
 // Nodes of the graph with their operands, child graphs included. Returns false if something had to be left out (more
 // nodes than max_walked_nodes, bodies of conditional nodes, parameters that cannot be had).
-bool write_graph(thread_state* t, CUgraph graph);
+bool write_graph(thread_state* t, u64 exec, CUgraph graph);
 
 // The new nodes of a child-graph node of an exec: a record of the node itself, with index 0, then those below it.
 void write_child(node_writer& w, u64 node, CUgraph child);

@@ -1,24 +1,34 @@
 #include "interpose/node_params.h"
 
+#include "interpose/blocks.h"
 #include "interpose/graph_walk.h"
+#include "interpose/host_memory.h"
 #include "interpose/operands.h"
 #include "interpose/tensor_maps.h"
 #include "interpose/writer.h"
 
 namespace capturesan::shim {
 
-node_scratch::node_scratch(thread_state* t)
-    : writer{t, nullptr, nullptr}, at_(raw(SYS_mmap, 0, sizeof(parameter_layout) + max_parameter_bytes,
-                                           PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
+namespace {
+
+constexpr std::size_t seen_bytes = node_writer::seen_size * sizeof(u64);
+constexpr std::size_t scratch_bytes = seen_bytes + max_parameter_bytes + sizeof(parameter_layout);
+
+} // namespace
+
+node_scratch::node_scratch(thread_state* t, u64 exec)
+    : writer{t, nullptr, nullptr, nullptr, exec},
+      at_(raw(SYS_mmap, 0, scratch_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
   if (ok()) {
-    writer.layout = reinterpret_cast<parameter_layout*>(at_);
-    writer.block = reinterpret_cast<u8*>(at_) + sizeof(parameter_layout);
+    writer.seen = reinterpret_cast<u64*>(at_);
+    writer.block = reinterpret_cast<u8*>(at_) + seen_bytes;
+    writer.layout = reinterpret_cast<parameter_layout*>(writer.block + max_parameter_bytes);
   }
 }
 
 node_scratch::~node_scratch() {
   if (ok()) {
-    raw(SYS_munmap, at_, sizeof(parameter_layout) + max_parameter_bytes);
+    raw(SYS_munmap, at_, scratch_bytes);
   }
 }
 
@@ -173,6 +183,8 @@ template void fill_batch(node_writer&, node_out&, const CUDA_BATCH_MEM_OP_NODE_P
 template void fill_batch(node_writer&, node_out&, const CUDA_BATCH_MEM_OP_NODE_PARAMS_v2&);
 
 void write_node(node_writer& w, const node_out& out) {
+  note_operands(w, out);
+  note_host_operands(w, out);
   const std::size_t slots = trace::slots_for(sizeof(out.record), out.record.bytes);
   void* at = reserve(w.t, slots);
   if (at == nullptr) {
@@ -213,11 +225,11 @@ bool fill_any(node_writer& w, node_out& out, const CUgraphNodeParams& p) {
 
 } // namespace
 
-void write_edited_node(thread_state* t, u64 node, const node_edit& edit) {
+void write_edited_node(thread_state* t, u64 exec, u64 node, const node_edit& edit) {
   if (edit.params == nullptr) {
     return;
   }
-  node_scratch scratch(t);
+  node_scratch scratch(t, exec);
   if (!scratch.ok()) {
     return;
   }

@@ -12,13 +12,16 @@ struct node_writer {
   thread_state* t;
   parameter_layout* layout;
   u8* block;         // max_parameter_bytes
+  u64* seen;         // addresses looked at lately
+  u64 exec;          // the nodes are those of this exec; 0 = not known
   bool whole = true; // false once something had to be left out
+  static constexpr std::size_t seen_size = 1024;
 };
 
 // Maps the scratch space for the time of one walk or edit; `ok()` is false if there is no memory.
 class node_scratch {
  public:
-  explicit node_scratch(thread_state* t);
+  node_scratch(thread_state* t, u64 exec);
   ~node_scratch();
   node_scratch(const node_scratch&) = delete;
   node_scratch& operator=(const node_scratch&) = delete;
@@ -60,7 +63,7 @@ struct node_edit {
 };
 // Writes a node record with the node's handle and its new operands; its index is meaningless. Nothing for kinds without
 // addresses.
-void write_edited_node(thread_state* t, u64 node, const node_edit& edit);
+void write_edited_node(thread_state* t, u64 exec, u64 node, const node_edit& edit);
 
 // Finds the edit among the arguments of a call, by type.
 template <class T>

@@ -1,9 +1,11 @@
 // What a hook does around the real call, whatever the call is.
+#include "interpose/blocks.h"
 #include "interpose/cupti.h"
 #include "interpose/driver_facts.h"
 #include "interpose/functions.h"
 #include "interpose/graph_walk.h"
 #include "interpose/hook.h"
+#include "interpose/host_memory.h"
 #include "interpose/python.h"
 #include "interpose/stack.h"
 #include "interpose/window.h"
@@ -159,13 +161,18 @@ void write_details(call_frame& f, u8& flags) {
       break;
     case call_class::graph_instantiate:
     case call_class::graph_update:
-      cut = !write_graph(f.t, reinterpret_cast<CUgraph>(f.arg[1]));
+      describe_framework(f.t);
+      if (f.cls == call_class::graph_instantiate) {
+        exec_made();
+      }
+      forget_host_ranges(f.arg[0]);
+      cut = !write_graph(f.t, f.arg[0], reinterpret_cast<CUgraph>(f.arg[1]));
       break;
     case call_class::ipc_open:
       f.arg[1] = size_at(f.arg[0]);
       break;
     case call_class::exec_edit:
-      write_edited_node(f.t, f.arg[1], f.edit);
+      write_edited_node(f.t, f.arg[0], f.arg[1], f.edit);
       break;
     case call_class::launch:
       if (options.full && f.arg[0] != 0) {
@@ -300,6 +307,9 @@ void before_call(call_frame& f) {
   case call_class::context_destroy:
     take_context_out(f.arg[0]);
     break;
+  case call_class::exec_destroy:
+    forget_host_ranges(f.arg[0]);
+    break;
   default:
     break;
   }
@@ -327,6 +337,12 @@ void after_call(call_frame& f) {
   keep_window_state(f);
   if (f.cls == call_class::module_unload) {
     forget_layouts();
+  }
+  if (f.cls == call_class::capture_info) {
+    note_capture_answer(f.t, f.result == CUDA_SUCCESS && f.arg[0] == CU_STREAM_CAPTURE_STATUS_ACTIVE);
+  }
+  if (f.cls == call_class::exec_destroy && f.result == CUDA_SUCCESS) {
+    exec_gone();
   }
   if (f.id == call_id::cuInit && f.result == CUDA_SUCCESS) {
     describe_driver();

@@ -3,9 +3,12 @@
 
 #include <dlfcn.h>
 
+#include "interpose/blocks.h"
 #include "interpose/cuda_abi.h"
 #include "interpose/cupti.h"
 #include "interpose/driver_facts.h"
+#include "interpose/events.h"
+#include "interpose/host_memory.h"
 #include "interpose/real.h"
 #include "interpose/window.h"
 #include "interpose/writer.h"
@@ -286,6 +289,11 @@ void start() {
   started.store(2, std::memory_order_release);
 }
 
+thread_state* thread_if_any() {
+  thread_state* t = current_thread;
+  return t != nullptr && t->session == process->session.load(std::memory_order_relaxed) ? t : nullptr;
+}
+
 thread_state* enter_thread() {
   if (own_depth != 0) {
     if (process->header != nullptr) {
@@ -332,6 +340,8 @@ __attribute__((destructor)) static void on_exit_of_program() {
   if (!options.off && process != nullptr) {
     cupti_finish();
     write_unsupported_calls();
+    write_block_losses();
+    write_host_losses();
     mark_ended(capturesan::trace::process_state::ended);
   }
 }

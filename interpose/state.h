@@ -43,6 +43,7 @@ struct thread_state {
   u32 modules_loaded;
   const char* runtime_call;
   u32 runtime_window; // process_state::cupti_windows at that time
+  u32 asked_capturing;     // whether the stream that this thread asked about last was capturing
 };
 static_assert(sizeof(thread_state) <= 80);
 

@@ -33,7 +33,8 @@ inline constexpr std::size_t slot_bytes = 64;
   RECORD(lost, 10, "records that could not be written, with the span of time they fall into")                          \
   RECORD(params, 11, "packed parameters of the kernel launch that follows")                                            \
   RECORD(python_stack, 12, "Python frames of the call that follows, as text")                                          \
-  RECORD(descriptor, 20, "a tensor map in the parameters of the node that follows")
+  RECORD(descriptor, 20, "a tensor map in the parameters of the node that follows")                                    \
+  RECORD(block, 21, "a block of a framework's allocator that a node of this graph refers to")
 
 enum class record_kind : std::uint8_t {
 #define RECORD(name, value, meaning) name = value,
@@ -170,8 +171,9 @@ enum class node_type : std::uint16_t {
 //   wait_event, event_record   event
 //   mem_alloc   address, bytes        mem_free   address
 //   batch_mem_op   number of operations; payload = for each {uint64 address, uint64 operation}, address 0 = none
-// A descriptor record before a kernel node: payload_record with aux = byte of the parameter block where the tensor map
-// lies, key = address that it was encoded with, value = bytes from there to the end of the tensor.
+// A block record before the event: payload_record with key = address, value = bytes, aux = flags of a block_alloc
+// event. A descriptor record before a kernel node: payload_record with aux = byte of the parameter block where the
+// tensor map lies, key = address that it was encoded with, value = bytes from there to the end of the tensor.
 struct node_record {
   record_kind kind;
   std::uint8_t slots;
