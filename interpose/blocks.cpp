@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include "interpose/events.h"
+#include "interpose/poison.h"
 #include "interpose/range_index.h"
 #include "interpose/real.h"
 #include "interpose/writer.h"
@@ -83,12 +84,18 @@ void block_back(u64 base, u64 bytes) {
   const bool told = (s->flags.load(std::memory_order_relaxed) & block_in_graph) != 0;
   b->live.remove(*s);
   if (told) {
+    if (options.poison) {
+      poison_block_skipped();
+    }
     write_block_event(trace::foreign_id::framework_block_free, base, bytes, 0);
   }
 }
 
-void note_address(block_tables& b, thread_state* t, u64 address) {
-  auto* s = b.live.find(address);
+void note_address(block_tables* b, thread_state* t, u64 address) {
+  if (options.poison) {
+    poison_note_address(address);
+  }
+  auto* s = b == nullptr ? nullptr : b->live.find(address);
   if (s == nullptr) {
     return;
   }
@@ -98,7 +105,7 @@ void note_address(block_tables& b, thread_state* t, u64 address) {
   if ((flags & block_in_graph) != 0 || bytes == 0) {
     return; // its end will be recorded anyway
   }
-  b.of_graphs.add(base, bytes);
+  b->of_graphs.add(base, bytes);
   trace::payload_record head{};
   head.kind = trace::record_kind::block;
   head.aux = static_cast<u16>((flags & block_private) | known_before);
@@ -111,17 +118,17 @@ void note_address(block_tables& b, thread_state* t, u64 address) {
 
 void note_operands(node_writer& w, const node_out& out) {
   block_tables* b = tables.load(std::memory_order_acquire);
-  if (b == nullptr) {
+  if (b == nullptr && !options.poison) {
     return;
   }
   const u64* v = out.record.value;
   switch (out.record.type) {
   case trace::node_type::memcpy:
-    note_address(*b, w.t, v[0]);
-    note_address(*b, w.t, v[1]);
+    note_address(b, w.t, v[0]);
+    note_address(b, w.t, v[1]);
     break;
   case trace::node_type::memset:
-    note_address(*b, w.t, v[0]);
+    note_address(b, w.t, v[0]);
     break;
   case trace::node_type::kernel:
   case trace::node_type::batch_mem_op:
@@ -131,7 +138,7 @@ void note_operands(node_writer& w, const node_out& out) {
       u64& before = w.seen[(address >> 9) % node_writer::seen_size];
       if (before != address) { // graphs repeat their operands
         before = address;
-        note_address(*b, w.t, address);
+        note_address(b, w.t, address);
       }
     }
     break;
@@ -143,6 +150,8 @@ void note_operands(node_writer& w, const node_out& out) {
 void note_capture_answer(thread_state* t, bool active) { t->asked_capturing = active ? 1 : 0; }
 
 void exec_made() { live_execs.fetch_add(1, std::memory_order_relaxed); }
+
+bool graphs_alive() { return live_execs.load(std::memory_order_relaxed) != 0; }
 
 void exec_gone() {
   if (live_execs.load(std::memory_order_relaxed) == 0 || live_execs.fetch_sub(1, std::memory_order_relaxed) != 1) {

@@ -19,6 +19,7 @@ void note_capture_answer(thread_state* t, bool active);
 // Executable graphs that are alive; with the last one goes what is remembered of them.
 void exec_made();
 void exec_gone();
+bool graphs_alive();
 
 // At exit, and before the first graph: what could not be followed.
 void write_block_losses();

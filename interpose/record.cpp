@@ -6,6 +6,7 @@
 #include "interpose/graph_walk.h"
 #include "interpose/hook.h"
 #include "interpose/host_memory.h"
+#include "interpose/poison.h"
 #include "interpose/python.h"
 #include "interpose/stack.h"
 #include "interpose/window.h"
@@ -310,6 +311,11 @@ void before_call(call_frame& f) {
   case call_class::exec_destroy:
     forget_host_ranges(f.arg[0]);
     break;
+  case call_class::free:
+    if (options.poison) {
+      poison_before_free(f);
+    }
+    break;
   default:
     break;
   }
@@ -343,6 +349,9 @@ void after_call(call_frame& f) {
   }
   if (f.cls == call_class::exec_destroy && f.result == CUDA_SUCCESS) {
     exec_gone();
+  }
+  if (f.cls == call_class::alloc && options.poison && f.result == CUDA_SUCCESS && !f.in_window) {
+    poison_allocated(f.arg[0], f.arg[1]);
   }
   if (f.id == call_id::cuInit && f.result == CUDA_SUCCESS) {
     describe_driver();

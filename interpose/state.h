@@ -42,8 +42,8 @@ struct thread_state {
   // event.
   u32 modules_loaded;
   const char* runtime_call;
-  u32 runtime_window; // process_state::cupti_windows at that time
-  u32 asked_capturing;     // whether the stream that this thread asked about last was capturing
+  u32 runtime_window;  // process_state::cupti_windows at that time
+  u32 asked_capturing; // whether the stream that this thread asked about last was capturing
 };
 static_assert(sizeof(thread_state) <= 80);
 
@@ -118,6 +118,7 @@ struct settings {
   bool children; // --children all
   bool strip_deepbind;
   bool keep_trace;
+  bool poison;
   u64 max_trace;
   char output[768];
 };

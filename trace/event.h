@@ -126,7 +126,7 @@ static_assert(sizeof(payload_record) == 40);
   TEXT_ROLE(unsupported, 13, "calls of an entry point that the simulated driver lacks; text = its name")               \
   TEXT_ROLE(runtime_call, 14, "none; before an event: the CUDA runtime call that made it, by CUPTI")                   \
   TEXT_ROLE(loaded, 15, "modules that the driver loaded inside the call of the event that follows, by CUPTI")          \
-  TEXT_ROLE(graph_nodes, 16, "graph nodes created in the capture windows that ended with the event, by CUPTI")    \
+  TEXT_ROLE(graph_nodes, 16, "graph nodes created in the capture windows that ended with the event, by CUPTI")         \
   TEXT_ROLE(untracked_host, 20, "host operands of graphs that could not be watched")                                   \
   TEXT_ROLE(untracked_blocks, 21, "blocks of a framework's allocator that could not be kept; text = why")
 
