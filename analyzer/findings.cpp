@@ -1,11 +1,11 @@
 #include "analyzer/findings.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include <fmt/format.h>
 
 #include "analyzer/cuda_results.h"
+#include "analyzer/python_frames.h"
 
 namespace capturesan {
 
@@ -27,28 +27,6 @@ std::string digest(std::string_view text) {
     return h;
   };
   return fmt::format("{:016x}{:016x}", fnv(0xcbf29ce484222325ull), fnv(0x9ae16a3b2f90404full));
-}
-
-// Lines `  File "<file>", line <n> in <function>`; what else there is, or is cut off, is left out.
-std::vector<stack_frame> python_frames(std::string_view text) {
-  std::vector<stack_frame> out;
-  while (!text.empty()) {
-    const std::size_t end = text.find('\n');
-    const std::string_view line = text.substr(0, end);
-    text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
-    constexpr std::string_view head = "  File \"", middle = "\", line ";
-    const std::size_t file_end = line.rfind(middle);
-    if (!line.starts_with(head) || file_end == std::string_view::npos || file_end < head.size()) continue;
-    const std::string_view rest = line.substr(file_end + middle.size());
-    stack_frame f;
-    const auto [number_end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), f.line);
-    const std::string_view after = rest.substr(static_cast<std::size_t>(number_end - rest.data()));
-    if (error != std::errc{} || !after.starts_with(" in ")) continue;
-    f.file = line.substr(head.size(), file_end - head.size());
-    f.symbol = after.substr(4);
-    out.push_back(std::move(f));
-  }
-  return out;
 }
 
 // Frames of the driver and of the CUDA runtime say which call it was, those of the C library and of the interpreter how
@@ -139,7 +117,7 @@ capture_ref finding_store::capture(process_state& p, const capture_state& c) {
 pointer_ref finding_store::pointer(process_state& p, const subject& s) {
   const pointer_use& u = *s.pointer;
   const exec_node& n = s.view().exec->nodes[u.node];
-  const allocation& a = *u.memory;
+  const allocation& a = u.owner();
   pointer_ref r;
   r.address = u.address;
   r.node = n.index;

@@ -1,5 +1,6 @@
 #include "analyzer/memory.h"
 
+#include <algorithm>
 #include <limits>
 
 namespace capturesan {
@@ -12,6 +13,15 @@ std::uint64_t end_of(std::uint64_t base, std::uint64_t size) {
   return end < base ? std::numeric_limits<std::uint64_t>::max() : end;
 }
 
+constexpr std::size_t most_dead = 4096; // kept; the oldest go first
+
+void note_end(allocation& a, const allocation& how) {
+  a.freed_by = how.freed_by;
+  a.freed_stack = how.freed_stack;
+  a.freed_thread = how.freed_thread;
+  a.freed_ns = how.freed_ns;
+}
+
 } // namespace
 
 std::shared_ptr<allocation> memory_map::find(std::uint64_t address) const {
@@ -21,9 +31,15 @@ std::shared_ptr<allocation> memory_map::find(std::uint64_t address) const {
   return it->second->contains(address) ? it->second : nullptr;
 }
 
-void memory_map::kill(allocation& a) {
-  a.live = false;
-  if (a.in_graph) ++graph_epoch_;
+void memory_map::kill(const std::shared_ptr<allocation>& a) {
+  a->live = false;
+  if (a->in_graph) {
+    ++graph_epoch_;
+    mapped_died_ = mapped_died_ || a->kind == memory_kind::mapped;
+  }
+  if (!keep_dead_) return;
+  if (dead_.size() == most_dead) dead_.pop_front();
+  dead_.push_back(a);
 }
 
 std::shared_ptr<allocation> memory_map::add(allocation a) {
@@ -31,7 +47,8 @@ std::shared_ptr<allocation> memory_map::add(allocation a) {
   auto it = by_base_.upper_bound(a.base);
   if (it != by_base_.begin() && std::prev(it)->second->contains(a.base)) --it;
   while (it != by_base_.end() && it->first < end) {
-    kill(*it->second);
+    it->second->freed_ns = a.made_ns;
+    kill(it->second);
     it = by_base_.erase(it);
   }
   a.generation = ++generations_;
@@ -40,40 +57,58 @@ std::shared_ptr<allocation> memory_map::add(allocation a) {
   return made;
 }
 
-std::shared_ptr<allocation> memory_map::remove(std::uint64_t base) {
+std::shared_ptr<allocation> memory_map::remove(std::uint64_t base, const allocation& how) {
   const auto it = by_base_.find(base);
   if (it == by_base_.end()) return nullptr;
   auto a = it->second;
-  kill(*a);
+  note_end(*a, how);
+  kill(a);
   by_base_.erase(it);
   return a;
 }
 
+void memory_map::reserve(std::uint64_t base, std::uint64_t size) { reservations_[base] = {size, ++reserved_}; }
+
+void memory_map::release_reservation(std::uint64_t base) { reservations_.erase(base); }
+
+std::uint64_t memory_map::reservation_of(std::uint64_t address) const {
+  auto it = reservations_.upper_bound(address);
+  if (it == reservations_.begin()) return 0;
+  --it;
+  return address - it->first < it->second.size ? it->second.number : 0;
+}
+
 std::shared_ptr<allocation> memory_map::map(allocation a) {
-  const auto it = unmapped_.find(a.base);
-  if (it != unmapped_.end()) {
-    const auto before = it->second.lock();
-    unmapped_.erase(it);
-    if (before && before->size == a.size && !find(a.base)) {
-      before->live = true;
-      if (before->in_graph) ++graph_epoch_;
-      by_base_[a.base] = before;
-      return before;
-    }
-  }
+  a.reservation = reservation_of(a.base);
+  if (mapped_died_) ++graph_epoch_; // a graph's memory may be back
   return add(a);
+}
+
+std::shared_ptr<allocation> memory_map::mapped_again(const allocation& dead, std::uint64_t address) const {
+  if (dead.kind != memory_kind::mapped) return nullptr;
+  auto now = find(address);
+  return now && now->kind == memory_kind::mapped && now->reservation == dead.reservation ? now : nullptr;
+}
+
+void memory_map::keep_dead(bool on) {
+  keep_dead_ = on;
+  if (!on) dead_.clear();
+}
+
+std::shared_ptr<allocation> memory_map::find_dead(std::uint64_t address, std::int64_t from_ns,
+                                                  std::int64_t to_ns) const {
+  const auto it = std::find_if(dead_.rbegin(), dead_.rend(), [&](const auto& a) {
+    return a->contains(address) && a->made_ns <= to_ns && a->freed_ns >= from_ns;
+  });
+  return it == dead_.rend() ? nullptr : *it;
 }
 
 void memory_map::remove_context(std::uint64_t context, const allocation& how) {
   if (context == 0) return;
   std::erase_if(by_base_, [&](const auto& entry) {
-    allocation& a = *entry.second;
-    if (a.context != context) return false;
-    a.freed_by = how.freed_by;
-    a.freed_stack = how.freed_stack;
-    a.freed_thread = how.freed_thread;
-    a.freed_ns = how.freed_ns;
-    kill(a);
+    if (entry.second->context != context) return false;
+    note_end(*entry.second, how);
+    kill(entry.second);
     return true;
   });
 }
@@ -81,25 +116,14 @@ void memory_map::remove_context(std::uint64_t context, const allocation& how) {
 void memory_map::unmap(std::uint64_t base, std::uint64_t size, const allocation& how) {
   const std::uint64_t end = end_of(base, size);
   for (auto it = by_base_.lower_bound(base); it != by_base_.end() && it->first < end;) {
-    allocation& a = *it->second;
-    if (a.kind != memory_kind::mapped) {
+    if (it->second->kind != memory_kind::mapped) {
       ++it;
       continue;
     }
-    a.freed_by = how.freed_by;
-    a.freed_stack = how.freed_stack;
-    a.freed_thread = how.freed_thread;
-    a.freed_ns = how.freed_ns;
-    kill(a);
-    if (a.in_graph) unmapped_[a.base] = it->second;
+    note_end(*it->second, how);
+    kill(it->second);
     it = by_base_.erase(it);
   }
-}
-
-void memory_map::release_reservation(std::uint64_t base, std::uint64_t size) {
-  const std::uint64_t end = end_of(base, size);
-  unmapped_.erase(unmapped_.lower_bound(base), unmapped_.lower_bound(end));
-  std::erase_if(unmapped_, [](const auto& entry) { return entry.second.expired(); });
 }
 
 } // namespace capturesan

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <unordered_map>
@@ -11,7 +12,19 @@
 
 namespace capturesan {
 
-enum class memory_kind : std::uint8_t { unknown, device, managed, pool, mapped, pinned, registered };
+enum class memory_kind : std::uint8_t {
+  unknown,
+  device,
+  managed,
+  pool,
+  mapped,
+  pinned,
+  registered,
+  ipc,      // of another process
+  block,    // of a framework's allocator; lies in an allocation of the driver
+  pageable, // ordinary host memory that a graph uses
+  stack     // the same, on a thread's stack
+};
 
 struct allocation {
   std::uint64_t base = 0, size = 0;
@@ -23,8 +36,11 @@ struct allocation {
   const call_ref* freed_by = nullptr;
   std::uint32_t made_stack = 0, freed_stack = 0;
   std::uint32_t made_thread = 0, freed_thread = 0;
-  std::int64_t freed_ns = 0;
-  std::uint64_t context = 0; // current when it was made; 0 = not known
+  std::int64_t made_ns = 0, freed_ns = 0;
+  std::uint64_t context = 0;     // current when it was made; 0 = not known
+  std::uint64_t reservation = 0; // mapped: number of the address reservation it lies in; 0 = not known
+  bool private_pool = false;     // block: handed out to a stream that was capturing
+  std::uint64_t stack_high = 0;  // stack: upper end of that stack
 
   bool contains(std::uint64_t address) const { return address - base < size; }
 };
@@ -37,14 +53,26 @@ class memory_map {
 
   // What overlaps the new range must have been freed unseen and is marked dead.
   std::shared_ptr<allocation> add(allocation a);
-  // Marks the allocation that begins at `base` dead and returns it; null if there is none.
-  std::shared_ptr<allocation> remove(std::uint64_t base);
+  // Marks the allocation that begins at `base` dead, notes who did it (the freed_ fields of `how`), and returns it;
+  // null if there is none.
+  std::shared_ptr<allocation> remove(std::uint64_t base, const allocation& how);
 
-  // Virtual memory: the owner of a mapped range is its address reservation. Mapping the same range again, without the
-  // reservation having been given up, brings the same owner back: its address was kept on purpose.
+  // Virtual memory: the owner of a mapped range is its address reservation. Mapping a range again, in whatever pieces,
+  // without the reservation having been given up, brings the same owner back: its address was kept on purpose.
+  void reserve(std::uint64_t base, std::uint64_t size);
+  void release_reservation(std::uint64_t base);
   std::shared_ptr<allocation> map(allocation a);
   void unmap(std::uint64_t base, std::uint64_t size, const allocation& how);
-  void release_reservation(std::uint64_t base, std::uint64_t size);
+  // What holds the address now, if it is mapped again within the reservation of `dead`; null otherwise.
+  std::shared_ptr<allocation> mapped_again(const allocation& dead, std::uint64_t address) const;
+
+  // While on, what dies can be asked for: a graph may name memory that was freed before it was instantiated.
+  void keep_dead(bool on);
+  // The allocation that held the address some time between the two instants, and is dead now.
+  std::shared_ptr<allocation> find_dead(std::uint64_t address, std::int64_t from_ns, std::int64_t to_ns) const;
+
+  // A holder that is not in the map died, or came back: pageable memory, a stack.
+  void changed() { ++graph_epoch_; }
 
   // A context went, and its memory with it.
   void remove_context(std::uint64_t context, const allocation& how);
@@ -54,9 +82,17 @@ class memory_map {
   std::uint64_t graph_epoch() const { return graph_epoch_; }
 
  private:
-  void kill(allocation& a);
+  void kill(const std::shared_ptr<allocation>& a);
+  std::uint64_t reservation_of(std::uint64_t address) const;
   std::map<std::uint64_t, std::shared_ptr<allocation>> by_base_;
-  std::map<std::uint64_t, std::weak_ptr<allocation>> unmapped_; // by base
+  struct reservation {
+    std::uint64_t size = 0, number = 0;
+  };
+  std::map<std::uint64_t, reservation> reservations_; // by base
+  std::deque<std::shared_ptr<allocation>> dead_;      // oldest first, while keep_dead is on
+  bool keep_dead_ = false;
+  bool mapped_died_ = false; // that a graph refers to
+  std::uint64_t reserved_ = 0;
   std::uint64_t generations_ = 0;
   std::uint64_t graph_epoch_ = 0;
 };

@@ -76,8 +76,10 @@ last_record last_record_of(const event_view& v) {
 }
 
 pointer_state state_of(const process_state& p, const pointer_use& use) {
-  if (use.memory->live) return pointer_state::live;
-  return p.memory.find(use.address) ? pointer_state::other_owner : pointer_state::unmapped;
+  if (!use.memory->live) return p.memory.find(use.address) ? pointer_state::other_owner : pointer_state::unmapped;
+  // A block of a private pool is kept for the graphs of that pool, whatever the framework says about it.
+  if (!use.block || use.block->live || use.block->private_pool) return pointer_state::live;
+  return p.blocks.find(use.address) ? pointer_state::other_owner : pointer_state::cached;
 }
 
 capture_state* process_state::capture_by_id(int id) const {
@@ -186,6 +188,7 @@ void model::apply_call(process_state& p, event_view& v, const thread_cursor& rec
   }
   case call_class::graph_destroy:
     graph_destroyed(p, v);
+    keep_dead_if_needed(p);
     break;
   case call_class::graph_instantiate:
     instantiate(p, v, records);
@@ -198,6 +201,13 @@ void model::apply_call(process_state& p, event_view& v, const thread_cursor& rec
     break;
   case call_class::graph_launch:
     launch_graph(p, v);
+    break;
+  case call_class::block_alloc:
+  case call_class::block_free:
+    block_event(p, v);
+    break;
+  case call_class::heap_free:
+    host_gone(p, v);
     break;
   case call_class::exec_destroy:
     destroy_exec(p, e.arg[0], &v);
@@ -317,22 +327,24 @@ void model::apply_memory(process_state& p, event_view& v) {
   case call_class::map:
     a.kind = memory_kind::mapped;
     break;
+  case call_class::ipc_open:
+    a.kind = memory_kind::ipc;
+    break;
   case call_class::free:
   case call_class::host_free:
   case call_class::host_unregister:
+  case call_class::ipc_close:
     memory_event(p, v);
-    if (const auto gone = p.memory.remove(e.arg[0])) {
-      gone->freed_by = v.call;
-      gone->freed_stack = e.stack;
-      gone->freed_thread = v.thread->index;
-      gone->freed_ns = v.at_ns;
-    }
+    p.memory.remove(e.arg[0], freed_by(v));
+    return;
+  case call_class::address_reserve:
+    p.memory.reserve(e.arg[0], e.arg[1]);
     return;
   case call_class::unmap:
     p.memory.unmap(e.arg[0], e.arg[1], freed_by(v));
     return;
   case call_class::address_free:
-    p.memory.release_reservation(e.arg[0], e.arg[1]);
+    p.memory.release_reservation(e.arg[0]);
     return;
   default:
     return;
@@ -345,6 +357,7 @@ void model::apply_memory(process_state& p, event_view& v) {
   a.made_stack = e.stack;
   a.made_thread = v.thread->index;
   a.context = v.thread->context;
+  a.made_ns = v.at_ns;
   if (a.kind == memory_kind::mapped) {
     p.memory.map(a);
   } else {

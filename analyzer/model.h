@@ -17,6 +17,7 @@
 #include "analyzer/memory.h"
 #include "analyzer/merger.h"
 #include "analyzer/notice.h"
+#include "analyzer/signature.h"
 
 namespace capturesan {
 
@@ -24,8 +25,10 @@ enum class capture_mode : std::uint8_t { global, thread_local_, relaxed }; // as
 enum class stream_kind : std::uint8_t { unknown, legacy, per_thread, blocking, nonblocking };
 enum class last_record : std::uint8_t { none, eager, open_capture, ended_capture, external };
 enum class thread_role : std::uint8_t { none, owner, participant, outsider };
-enum class certainty : std::uint8_t { exact, typed, inferred };
-enum class pointer_state : std::uint8_t { live, unmapped, other_owner };
+// How a word of a node is known to be an address: operand of a copy, memset or the like; a kernel parameter of 8 bytes;
+// a struct of which the kernel's name says that it is nothing but addresses; a tensor map; none of these.
+enum class certainty : std::uint8_t { exact, typed, declared, descriptor, inferred };
+enum class pointer_state : std::uint8_t { live, unmapped, other_owner, cached };
 
 // A stream as an object, whatever name a call gave it: handle, or one of the default streams.
 using stream_key = std::uint64_t;
@@ -67,6 +70,7 @@ struct capture_state {
   capture_mode mode = capture_mode::global;
   std::uint32_t thread = 0; // that began it
   std::uint32_t stack = 0;
+  std::string place; // graph_state::place
   bool ended = false;
   int result = -1; // of the end call
   bool invalidated = false;
@@ -115,6 +119,7 @@ struct function_state {
   std::string name;                                            // mangled
   std::uint64_t module = 0;                                    // module or library it came from; 0 = not known
   std::vector<std::pair<std::uint16_t, std::uint16_t>> layout; // offset, size of each parameter
+  std::vector<parameter_shape> shapes;                         // one per parameter, or none at all
 };
 
 struct graph_state {
@@ -122,6 +127,10 @@ struct graph_state {
   std::uint64_t nodes = 0;
   bool memory_nodes = false;
   std::shared_ptr<capture_state> lacking; // its capture, if calls were dropped from it and that is not judged yet
+  std::int64_t begin_ns = 0, end_ns = 0;  // of the capture
+  std::uint32_t stack = 0;                // where it began
+  std::string place;                      // line of the Python program that captured it; empty if not known
+  bool instantiated = false;
 };
 
 struct exec_node {
@@ -129,19 +138,26 @@ struct exec_node {
   std::uint64_t node = 0;  // handle
   trace::node_type type = trace::node_type::empty;
   bool enabled = true;
+  std::uint32_t parent = 0;                       // index + 1 of the child-graph node it is inside of
   std::shared_ptr<const function_state> function; // of a kernel node
-  std::uint32_t parent = 0;                       // index + 1 of the child-graph node it is inside of; 0 = top level
+  // As recorded; only with model::keep_parameters.
+  std::uint64_t value[5] = {};
+  std::vector<std::byte> parameters;
 };
 
 // An address in a node that was inside an allocation when the exec was made.
 struct pointer_use {
   std::uint64_t address = 0;
-  std::shared_ptr<allocation> memory;
-  std::uint32_t node = 0; // position in exec_state::nodes
+  std::shared_ptr<allocation> memory; // of the driver, or a range of host memory
+  std::shared_ptr<allocation> block;  // of a framework's allocator inside it; null if there is none
+  std::uint32_t node = 0;             // position in exec_state::nodes
   std::int32_t parameter = -1;
   std::uint32_t offset = 0; // in the parameter
   certainty sure = certainty::exact;
-  bool stale = false; // already found not to be live any more
+  pointer_state seen = pointer_state::live; // as it was reported last
+
+  // Whose life counts: the block's, unless the memory under it is gone.
+  const allocation& owner() const { return block && memory->live ? *block : *memory; }
 };
 
 // What an exec's memory nodes do, and how the graph's edges order it.
@@ -171,6 +187,11 @@ struct exec_state {
   int id = 0;
   std::uint64_t handle = 0, graph = 0;
   int capture = 0;
+  std::string place;             // graph_state::place
+  std::uint32_t begin_stack = 0; // graph_state::stack
+  bool has_stack_memory = false;
+  std::int64_t begin_ns = 0, end_ns = 0; // of its capture; both the time of the call if there was none
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> own_memory; // its memory nodes: base, size
   std::vector<exec_node> nodes;
   std::vector<pointer_use> pointers;
   std::uint64_t replays = 0;
@@ -179,7 +200,7 @@ struct exec_state {
   bool changed = true;  // since the last replay
   std::vector<std::pair<std::uint64_t, std::uint32_t>>
       launch_sites;        // return address, stack of the first launch from there
-  std::uint64_t epoch = 0; // memory_map::graph_epoch() at the last replay
+  std::uint64_t epoch = 0; // process_state::memory_epoch() at the last replay
 
   exec_memory memory;
   std::vector<host_operand> host_operands;
@@ -235,6 +256,9 @@ struct process_state {
   std::vector<std::unique_ptr<capture_state>> unexplained; // ended invalidated, culprit not (yet) seen
   std::vector<std::unique_ptr<capture_state>> ended_now;   // ended by the event at hand
   memory_map memory;
+  memory_map blocks;                                  // of a framework's allocator, as far as graphs are concerned
+  std::vector<std::weak_ptr<allocation>> host_ranges; // pageable memory and stacks that graphs refer to
+  std::uint64_t memory_epoch() const { return memory.graph_epoch() + blocks.graph_epoch(); }
   std::unordered_map<std::uint64_t, std::uint64_t> primary_contexts; // by device
   std::set<std::uint64_t> modules;                                   // loaded ones, libraries included
   std::unordered_map<std::uint64_t, std::shared_ptr<function_state>> functions;
@@ -299,6 +323,7 @@ class model {
   // Called when a capture begins or ends, when an exec is made, changed or destroyed; for the summary.
   std::function<void(process_state&, const capture_state&)> on_capture;
   std::function<void(process_state&, const exec_state&)> on_exec;
+  bool keep_parameters = false; // of every node; for comparing graphs
 
  private:
   thread_state& thread(process_state& p, std::uint32_t index);
@@ -360,10 +385,23 @@ class model {
   void update_exec(process_state& p, event_view& v, const thread_cursor& records);
   void edit_exec(process_state& p, event_view& v, const thread_cursor& records);
   void launch_graph(process_state& p, event_view& v);
+  static void describe_origin(process_state& p, exec_state& x, const event_view& v);
+  static void replace_nodes(exec_state& x, std::uint64_t handle, exec_state& fresh);
+
+  // model_pointers.cpp
   void read_nodes(process_state& p, exec_state& x, const event_view& v, const thread_cursor& records);
-  void read_node(process_state& p, exec_state& x, const side_record& r);
-  void add_pointer(process_state& p, exec_state& x, const pointer_use& use);
+  void read_node(process_state& p, exec_state& x, const event_view& v, const side_record& r);
+  bool add_pointer(process_state& p, exec_state& x, pointer_use use);
+  void add_host(process_state& p, exec_state& x, const event_view& v, pointer_use use, std::uint64_t bytes,
+                std::uint64_t stack_high);
   void read_parameters(process_state& p, exec_state& x, std::uint32_t node, std::span<const std::byte> block);
+  void keep_dead_if_needed(process_state& p);
+  static void add_block(process_state& p, const event_view& v, std::uint64_t base, std::uint64_t size,
+                        std::uint64_t flags);
+  void block_event(process_state& p, const event_view& v);
+  void host_gone(process_state& p, const event_view& v);
+  void stacks_gone(process_state& p, const exec_state& x, const event_view& v);
+  std::vector<trace::payload_record> descriptors_; // read, of the node that follows
   void exec_ready(process_state& p, exec_state& x);
   void destroy_exec(process_state& p, std::uint64_t handle, const event_view* by);
 

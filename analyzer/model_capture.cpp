@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "analyzer/model.h"
+#include "analyzer/python_frames.h"
 
 namespace capturesan {
 
@@ -79,12 +80,14 @@ void model::begin_capture(process_state& p, event_view& v) {
   c->thread = v.thread->index;
   c->stack = e.stack;
   c->begun = keep(v);
+  c->place = python_place(v.python);
   c->members[c->origin];
   p.capturing[c->origin] = c.get();
   v.capture = c.get();
   v.status = capture_status::active;
   if (on_capture) on_capture(p, *c);
   p.open.push_back(std::move(c));
+  p.memory.keep_dead(true);
 }
 
 // What the call is about, before its result is looked at.
@@ -193,7 +196,15 @@ void model::end_capture(process_state& p, event_view& v) {
   if (v.event->result == 0) {
     c.nodes = v.event->arg[1];
     graph_state& g = p.graphs[v.event->arg[0]];
-    g = {c.id, c.nodes, g.memory_nodes || c.allocates, nullptr};
+    const bool memory_nodes = g.memory_nodes || c.allocates;
+    g = {};
+    g.capture = c.id;
+    g.nodes = c.nodes;
+    g.memory_nodes = memory_nodes;
+    g.begin_ns = c.begin_ns;
+    g.end_ns = v.at_ns;
+    g.stack = c.stack;
+    g.place = c.place;
     note_capture_end(p, v, c);
   }
   close_capture(p, c, v);

@@ -3,35 +3,15 @@
 #include <cstring>
 
 #include "analyzer/model.h"
+#include "analyzer/python_frames.h"
 
 namespace capturesan {
 
 namespace {
 
-using trace::node_type;
 using trace::record_kind;
 
-std::uint64_t word_at(std::span<const std::byte> block, std::size_t offset) {
-  std::uint64_t word = 0;
-  if (offset + sizeof(word) <= block.size()) std::memcpy(&word, block.data() + offset, sizeof(word));
-  return word;
-}
-
-// FNV-1a over what a node does, not over which node it is.
-std::uint64_t add_to_content(std::uint64_t h, const trace::node_record& n, std::span<const std::byte> payload) {
-  const auto add = [&h](const void* data, std::size_t bytes) {
-    for (std::size_t i = 0; i < bytes; ++i)
-      h = (h ^ std::to_integer<std::uint64_t>(static_cast<const std::byte*>(data)[i])) * 0x100000001b3ull;
-  };
-  add(&n.type, sizeof(n.type));
-  if (n.type != node_type::graph) add(n.value, sizeof(n.value)); // a child graph's handle says nothing
-  add(payload.data(), payload.size());
-  return h;
-}
-
 constexpr std::size_t most_launch_sites = 1024; // of one exec
-// Bits of value[3] of a memcpy node.
-constexpr std::uint64_t host_destination = 1, host_source = 2, array_destination = 4, array_source = 8;
 
 } // namespace
 
@@ -68,95 +48,10 @@ void model::read_function(process_state& p, const trace::payload_record& head, s
     f->layout.emplace_back(pair[0], pair[1]);
   }
   f->name.assign(reinterpret_cast<const char*>(payload.data()) + count * 4, payload.size() - count * 4);
+  f->shapes = shapes_of(f->name, f->layout);
   auto& slot = p.functions[head.key];
   if (slot) f->module = slot->module;
   slot = std::move(f);
-}
-
-void model::add_pointer(process_state& p, exec_state& x, const pointer_use& use) {
-  if (use.address == 0) return;
-  auto a = p.memory.find(use.address);
-  if (!a) {
-    auto block = p.graph_blocks.upper_bound(use.address);
-    if (block == p.graph_blocks.begin()) return;
-    --block;
-    if (use.address - block->first < block->second.bytes) x.memory.uses.push_back(use);
-    return;
-  }
-  a->in_graph = true;
-  x.pointers.push_back(use);
-  x.pointers.back().memory = std::move(a);
-}
-
-// Words of the parameter block that are addresses. A parameter of 8 bytes is a pointer if it points somewhere; a word
-// inside a larger one may be one.
-void model::read_parameters(process_state& p, exec_state& x, std::uint32_t node, std::span<const std::byte> block) {
-  const exec_node& n = x.nodes[node];
-  const auto use = [&](std::size_t at, std::int32_t parameter, std::size_t offset, certainty sure) {
-    pointer_use u;
-    u.address = word_at(block, at);
-    u.node = node;
-    u.parameter = parameter;
-    u.offset = static_cast<std::uint32_t>(offset);
-    u.sure = sure;
-    add_pointer(p, x, u);
-  };
-  const std::size_t before = x.pointers.size();
-  if (!n.function || n.function->layout.empty()) {
-    for (std::size_t at = 0; at + 8 <= block.size(); at += 8) use(at, -1, at, certainty::inferred);
-  } else {
-    std::int32_t parameter = 0;
-    for (const auto& [offset, size] : n.function->layout) {
-      if (size == 8) {
-        use(offset, parameter, 0, certainty::typed);
-      } else {
-        const std::size_t end = std::min<std::size_t>(std::size_t{offset} + size, block.size());
-        for (std::size_t at = (std::size_t{offset} + 7) / 8 * 8; at + 8 <= end; at += 8)
-          use(at, parameter, at - offset, certainty::inferred);
-      }
-      ++parameter;
-    }
-  }
-  ++x.kernels;
-  if (x.pointers.size() > before) ++x.kernels_resolved;
-}
-
-void model::read_node(process_state& p, exec_state& x, const side_record& r) {
-  const auto n = r.as<trace::node_record>();
-  const auto place = static_cast<std::uint32_t>(x.nodes.size());
-  exec_node node;
-  node.index = n.index;
-  node.node = n.node;
-  node.type = n.type;
-  node.parent = n.parent;
-  x.content = add_to_content(x.content, n, r.payload(sizeof(n), n.bytes));
-  if (n.type == node_type::kernel) {
-    const auto f = p.functions.find(n.value[0]);
-    if (f != p.functions.end()) node.function = f->second;
-  }
-  x.nodes.push_back(std::move(node));
-  const auto exact = [&](std::uint64_t address) {
-    pointer_use u;
-    u.address = address;
-    u.node = place;
-    add_pointer(p, x, u);
-  };
-  switch (n.type) {
-  case node_type::kernel:
-    read_parameters(p, x, place, r.payload(sizeof(n), n.bytes));
-    break;
-  case node_type::memcpy:
-    if ((n.value[3] & (host_destination | array_destination)) == 0) exact(n.value[0]);
-    if ((n.value[3] & (host_source | array_source)) == 0) exact(n.value[1]);
-    if ((n.value[3] & host_destination) != 0) x.host_operands.push_back({n.value[0], n.value[2], place, true});
-    if ((n.value[3] & host_source) != 0) x.host_operands.push_back({n.value[1], n.value[2], place, false});
-    break;
-  case node_type::memset:
-    exact(n.value[0]);
-    break;
-  default:
-    break;
-  }
 }
 
 void model::exec_ready(process_state& p, exec_state& x) {
@@ -175,18 +70,20 @@ void model::destroy_exec(process_state& p, std::uint64_t handle, const event_vie
   p.execs.erase(it);
 }
 
-// The nodes of an exec, from the records before the event. Memory that the graph itself allocates is known first: a
-// node that uses it may come before its allocation in the driver's list.
-void model::read_nodes(process_state& p, exec_state& x, const event_view& v, const thread_cursor& records) {
-  records.each_side_record([&](const side_record& r) {
-    if (r.kind != record_kind::node) return;
-    const auto n = r.as<trace::node_record>();
-    if (n.type == node_type::mem_alloc) p.graph_blocks[n.value[0]].bytes = n.value[1];
-  });
-  records.each_side_record([&](const side_record& r) {
-    if (r.kind == record_kind::node) read_node(p, x, r);
-  });
-  read_memory_nodes(p, x, v, records);
+// Where a graph came from: what its nodes may refer to was alive then.
+void model::describe_origin(process_state& p, exec_state& x, const event_view& v) {
+  x.begin_ns = x.end_ns = v.at_ns;
+  const auto g = p.graphs.find(v.event->arg[1]);
+  if (g != p.graphs.end()) {
+    x.capture = g->second.capture;
+    x.place = g->second.place;
+    x.begin_stack = g->second.stack;
+    if (g->second.capture != 0) {
+      x.begin_ns = g->second.begin_ns;
+      x.end_ns = g->second.end_ns;
+    }
+  }
+  if (x.place.empty()) x.place = python_place(v.python);
 }
 
 void model::instantiate(process_state& p, event_view& v, const thread_cursor& records) {
@@ -196,12 +93,15 @@ void model::instantiate(process_state& p, event_view& v, const thread_cursor& re
   x->handle = e.arg[0];
   x->graph = e.arg[1];
   x->context = v.thread->context;
+  describe_origin(p, *x, v);
   read_nodes(p, *x, v, records);
+  read_memory_nodes(p, *x, v, records);
   const auto g = p.graphs.find(e.arg[1]);
   if (g != p.graphs.end()) {
-    x->capture = g->second.capture;
     g->second.nodes = x->nodes.size();
     judge_dropped(p, g->second, x.get(), (e.flags & trace::event_truncated) == 0, v.notices);
+    g->second.instantiated = true;
+    keep_dead_if_needed(p);
   }
   v.exec = x.get();
   destroy_exec(p, e.arg[0], nullptr); // a handle that is given out again was destroyed unseen
@@ -219,6 +119,7 @@ void model::update_exec(process_state& p, event_view& v, const thread_cursor& re
   v.exec = &x;
   x.nodes.clear();
   x.pointers.clear();
+  x.own_memory.clear();
   x.kernels = x.kernels_resolved = 0;
   const bool free_on_launch = x.memory.free_on_launch;
   x.memory = {};
@@ -227,7 +128,10 @@ void model::update_exec(process_state& p, event_view& v, const thread_cursor& re
   x.unloaded = {};
   leave_growth(p, x, false);
   x.content = 0;
+  describe_origin(p, x, v);
   read_nodes(p, x, v, records);
+  read_memory_nodes(p, x, v, records);
+  if (const auto g = p.graphs.find(v.event->arg[1]); g != p.graphs.end()) g->second.instantiated = true;
   x.unknown = x.nodes.empty();
   exec_ready(p, x);
   build_succeeded(p, v, x);
@@ -246,29 +150,47 @@ void model::edit_exec(process_state& p, event_view& v, const thread_cursor& reco
       if (n.node == handle) n.enabled = v.event->arg[2] != 0;
     return;
   }
-  if (v.call->api == "cuGraphExecChildGraphNodeSetParams") {
-    x.unknown = true; // other nodes replay from here on, and the trace does not say which
+  // A record holds the new parameters; without one, something changed that has no address.
+  exec_state fresh;
+  fresh.begin_ns = fresh.end_ns = v.at_ns;
+  read_nodes(p, fresh, v, records);
+  if (fresh.nodes.empty()) {
+    x.unknown = x.unknown || v.call->api == "cuGraphExecChildGraphNodeSetParams";
     return;
   }
-  // A record holds the node's new parameters; without one, something changed that has no address.
-  records.each_side_record([&](const side_record& r) {
-    if (r.kind != record_kind::node) return;
-    std::erase_if(x.pointers, [&](const pointer_use& u) { return x.nodes[u.node].node == handle; });
-    exec_state fresh;
-    read_node(p, fresh, r);
-    for (std::uint32_t at = 0; at < x.nodes.size(); ++at) {
-      if (x.nodes[at].node != handle) continue;
-      std::erase_if(x.memory.faults, [&](const notice& n) { return n.user == &x.nodes[at]; });
-      std::erase_if(x.host_operands, [&](const host_operand& h) { return h.node == at; });
-      if (fresh.nodes.front().function) x.nodes[at].function = fresh.nodes.front().function;
-      for (pointer_use& u : fresh.pointers) {
-        u.node = at;
-        x.pointers.push_back(std::move(u));
-      }
-      edited_code(x, at);
-      break;
-    }
-  });
+  replace_nodes(x, handle, fresh);
+}
+
+// Puts the nodes of `fresh`, a node and those inside of it, in the place of the node with that handle.
+void model::replace_nodes(exec_state& x, std::uint64_t handle, exec_state& fresh) {
+  const auto at = std::find_if(x.nodes.begin(), x.nodes.end(), [&](const exec_node& n) { return n.node == handle; });
+  if (at == x.nodes.end()) return;
+  const auto first = static_cast<std::uint32_t>(at - x.nodes.begin());
+  const std::uint32_t index = at->index;
+  // Nodes of a child graph follow it, up to the first one that lies outside of it.
+  std::uint32_t last = first + 1;
+  while (fresh.nodes.size() > 1 && last < x.nodes.size() && x.nodes[last].parent > index) ++last;
+  if (last - first != fresh.nodes.size()) { // another topology: the driver would have refused it
+    x.unknown = true;
+    return;
+  }
+  std::erase_if(x.pointers, [&](const pointer_use& u) { return u.node >= first && u.node < last; });
+  std::erase_if(x.host_operands, [&](const host_operand& o) { return o.node >= first && o.node < last; });
+  for (std::uint32_t i = 0; i < fresh.nodes.size(); ++i) {
+    exec_node& to = x.nodes[first + i];
+    exec_node& from = fresh.nodes[i];
+    if (from.function) to.function = from.function;
+    if (i > 0) to.node = from.node;
+    std::copy(std::begin(from.value), std::end(from.value), std::begin(to.value));
+    to.parameters = std::move(from.parameters);
+    std::erase_if(x.memory.faults, [&](const notice& n) { return n.user == &to; });
+    edited_code(x, first + i);
+  }
+  for (pointer_use& u : fresh.pointers) {
+    u.node += first;
+    x.has_stack_memory = x.has_stack_memory || u.memory->kind == memory_kind::stack;
+    x.pointers.push_back(std::move(u));
+  }
 }
 
 void model::launch_graph(process_state& p, event_view& v) {
@@ -287,21 +209,24 @@ void model::launch_graph(process_state& p, event_view& v) {
   stale_code_at_launch(p, v);
   builds_at_launch(p, v);
   pageable_at_launch(p, v);
-  const std::uint64_t epoch = p.memory.graph_epoch();
   const bool first = x.replays == 1;
-  if (x.unknown || (!x.changed && x.epoch == epoch)) return;
+  if (x.unknown) return;
+  stacks_gone(p, x, v);
+  if (!x.changed && x.epoch == p.memory_epoch()) return;
   for (pointer_use& u : x.pointers) {
     if (!x.nodes[u.node].enabled) continue;
-    if (!u.memory->live && !u.stale) {
-      u.stale = true;
-      v.pointers.push_back(&u);
-    } else if (first) {
-      v.pointers.push_back(&u);
+    if (!u.memory->live) {
+      if (auto now = p.memory.mapped_again(*u.memory, u.address)) {
+        now->in_graph = true;
+        u.memory = std::move(now);
+      }
     }
-    if (u.memory->live) u.stale = false;
+    const pointer_state now = state_of(p, u);
+    if (first || (now != pointer_state::live && now != u.seen)) v.pointers.push_back(&u);
+    u.seen = now;
   }
   x.changed = false;
-  x.epoch = epoch;
+  x.epoch = p.memory_epoch();
 }
 
 } // namespace capturesan

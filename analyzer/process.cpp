@@ -11,6 +11,7 @@ const std::unordered_map<std::string_view, const trace::call_info*>& known_calls
     std::unordered_map<std::string_view, const trace::call_info*> t;
     t.reserve(trace::call_count);
     for (const trace::call_info& c : trace::call_table) t.emplace(c.symbol, &c);
+    for (const trace::call_info& c : trace::foreign_table) t.emplace(c.symbol, &c);
     return t;
   }();
   return table;

@@ -38,6 +38,8 @@ bool belongs_to_event(record_kind kind) {
   case record_kind::python_stack:
   case record_kind::text:
   case record_kind::edges:
+  case record_kind::descriptor:
+  case record_kind::block:
     return true;
   default:
     return false;

@@ -19,6 +19,8 @@ const trace::call_info* find_call(const std::string& name) {
     if (c.symbol == name) return &c;
     if (by_api == nullptr && c.api == name) by_api = &c;
   }
+  for (const auto& c : trace::foreign_table)
+    if (c.symbol == name) return &c;
   return by_api;
 }
 

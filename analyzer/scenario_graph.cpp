@@ -32,6 +32,21 @@ void scenario::add_node(std::uint32_t t, const yaml_node& n, std::uint32_t index
     r.value[1] = at("src");
     r.value[2] = at("bytes");
     r.value[3] = at("host"); // 1: the destination, 2: the source is on the host
+    if (n.find("stack") != nullptr) {
+      r.value[3] |= r.value[3] << 4; // and on a stack that ends there
+      r.value[4] = at("stack");
+    }
+  } else if (type->text == "host") {
+    r.type = trace::node_type::host;
+    r.value[0] = at("function");
+    r.value[1] = at("user_data");
+    r.value[2] = at("stack");
+  } else if (type->text == "batch_mem_op") {
+    r.type = trace::node_type::batch_mem_op;
+    r.value[0] = 1;
+    const std::uint64_t operation[] = {at("address"), 0};
+    builder_.node(t, r, std::as_bytes(std::span(operation)));
+    return;
   } else if (type->text == "memset") {
     r.type = trace::node_type::memset;
     r.value[0] = at("dst");
@@ -45,7 +60,7 @@ void scenario::add_node(std::uint32_t t, const yaml_node& n, std::uint32_t index
     add_kernel(t, n, r);
     return;
   } else {
-    throw bad_test{type, "a node is kernel, memcpy, memset, mem_alloc or mem_free"};
+    throw bad_test{type, "a node is of a type that the loader knows"}; // it has said so, with the types there are
   }
   builder_.node(t, r);
 }
@@ -90,6 +105,12 @@ void scenario::add_kernel(std::uint32_t t, const yaml_node& n, trace::node_recor
   const std::string name = function == nullptr ? "kernel" : function->text;
   r.value[0] = handle("function " + name);
   builder_.function(t, r.value[0], name, layout);
+  if (const auto* d = n.find("descriptor")) { // of 128 bytes, at the begin of the parameters
+    trace::payload_record head{};
+    head.key = value(*d);
+    head.value = 4096;
+    builder_.descriptor(t, head);
+  }
   builder_.node(t, r, block);
 }
 

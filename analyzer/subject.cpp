@@ -39,15 +39,34 @@ std::string subject::kernel_name() const {
 }
 
 std::string subject::owner_now() const {
-  if (pointer->memory->live) return {};
-  const auto now = view_.process->memory.find(pointer->address);
-  if (!now) return {};
+  const process_state& p = *view_.process;
+  if (pointer->owner().live) return {};
+  const auto now = pointer->memory->live ? p.blocks.find(pointer->address) : p.memory.find(pointer->address);
+  if (!now || now->made_by == nullptr) return {};
   return fmt::format("{} bytes at {:#x}, allocated by {}", now->size, now->base, now->made_by->api);
 }
 
+// The first frame that is neither the driver's nor the CUDA runtime's.
+std::string subject::place_of(std::uint32_t stack) const {
+  const traced_process& t = view_.process->trace;
+  for (const std::uint64_t address : t.stack(stack)) {
+    const traced_module* m = t.module_at(address);
+    if (m == nullptr) continue;
+    const std::string_view name = std::string_view(m->path).substr(m->path.rfind('/') + 1);
+    if (name.starts_with("libcuda.so") || name.starts_with("libcudart") || name.starts_with("libcapturesan")) continue;
+    return std::string(name);
+  }
+  return {};
+}
+
 bool subject::same_again() const {
-  const allocation& was = *pointer->memory;
-  if (was.live || was.made_stack == 0) return false;
+  const allocation& was = pointer->owner();
+  if (was.live) return false;
+  if (was.kind == memory_kind::block) { // no call stack of blocks is recorded
+    const auto next = view_.process->blocks.find(pointer->address);
+    return pointer->memory->live && next && next->base == was.base && next->size == was.size;
+  }
+  if (was.made_stack == 0) return false;
   const auto now = view_.process->memory.find(pointer->address);
   return now && now->base == was.base && now->size == was.size && now->made_stack == was.made_stack;
 }
@@ -94,6 +113,7 @@ field_value subject::get(field_id id) const {
   case field_id::graph_replay:
   case field_id::graph_nodes:
   case field_id::graph_capture:
+  case field_id::graph_name:
     return view_.exec == nullptr ? absent() : graph_field(id);
   case field_id::param_node:
   case field_id::param_node_type:
@@ -111,6 +131,9 @@ field_value subject::get(field_id id) const {
   case field_id::mem_freed_by:
   case field_id::mem_owner_now:
   case field_id::mem_same_again:
+  case field_id::mem_allocated_in:
+  case field_id::mem_freed_in:
+  case field_id::mem_private:
     return pointer == nullptr ? absent() : memory_field(id);
   default:
     return info(id).group == field_group::always ? call_field(id) : notice_field(id);
@@ -199,6 +222,8 @@ field_value subject::graph_field(field_id id) const {
     return number(static_cast<std::int64_t>(x.nodes.size()));
   case field_id::graph_capture:
     return number(x.capture);
+  case field_id::graph_name:
+    return keep(x.place.empty() ? fmt::format("graph {}", x.id) : fmt::format("graph {} ({})", x.id, x.place));
   default:
     return absent();
   }
@@ -207,7 +232,7 @@ field_value subject::graph_field(field_id id) const {
 field_value subject::memory_field(field_id id) const {
   const pointer_use& u = *pointer;
   const exec_node& n = view_.exec->nodes[u.node];
-  const allocation& a = *u.memory;
+  const allocation& a = u.owner();
   switch (id) {
   case field_id::param_node:
     return number(n.index);
@@ -234,8 +259,9 @@ field_value subject::memory_field(field_id id) const {
   case field_id::mem_offset:
     return number(static_cast<std::int64_t>(u.address - a.base));
   case field_id::mem_allocated_by:
-    return text(a.made_by->api);
+    return text(a.made_by != nullptr ? std::string_view(a.made_by->api) : std::string_view());
   case field_id::mem_freed_by:
+    if (a.kind == memory_kind::stack && !a.live) return text("the return of its function");
     return text(a.freed_by != nullptr ? std::string_view(a.freed_by->api) : std::string_view());
   case field_id::mem_owner_now: {
     std::string owner = owner_now();
@@ -243,6 +269,12 @@ field_value subject::memory_field(field_id id) const {
   }
   case field_id::mem_same_again:
     return number(same_again() ? 1 : 0);
+  case field_id::mem_allocated_in:
+    return keep(place_of(a.made_stack));
+  case field_id::mem_freed_in:
+    return keep(place_of(a.freed_stack));
+  case field_id::mem_private:
+    return number(a.private_pool ? 1 : 0);
   default:
     return absent();
   }

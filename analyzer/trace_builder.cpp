@@ -124,6 +124,11 @@ void trace_builder::function(std::uint32_t thread, std::uint64_t handle, std::st
   payload(thread, head, std::as_bytes(std::span(pairs)), bytes_of(name));
 }
 
+void trace_builder::descriptor(std::uint32_t thread, trace::payload_record head) {
+  head.kind = record_kind::descriptor;
+  payload(thread, head, {});
+}
+
 void trace_builder::node(std::uint32_t thread, trace::node_record n, std::span<const std::byte> params) {
   n.kind = record_kind::node;
   const std::size_t slots = trace::slots_for(sizeof(n), params.size());

@@ -42,6 +42,7 @@ class trace_builder {
   void status(std::uint32_t thread, std::uint64_t stream, std::uint64_t begin, trace::capture_status status);
   void function(std::uint32_t thread, std::uint64_t handle, std::string_view name,
                 std::span<const std::pair<std::uint16_t, std::uint16_t>> layout);
+  void descriptor(std::uint32_t thread, trace::payload_record head);
   void node(std::uint32_t thread, trace::node_record n, std::span<const std::byte> params = {});
   void text(std::uint32_t thread, trace::text_role role, std::uint64_t key, std::string_view text);
   void lost(std::uint32_t thread, std::uint64_t count);

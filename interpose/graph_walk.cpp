@@ -9,7 +9,7 @@ namespace capturesan::shim {
 namespace {
 
 struct walk {
-  node_writer w;
+  node_writer& w;
   u32 index = 0;
   bool memory_nodes = false;
 };
@@ -51,7 +51,7 @@ bool read_memset(CUgraphNode node, node_out& out) {
   return true;
 }
 
-bool read_other(CUgraphNode node, CUgraphNodeType type, node_out& out) {
+bool read_other(node_writer& w, CUgraphNode node, CUgraphNodeType type, node_out& out) {
   u64* v = out.record.value;
   switch (type) {
   case CU_GRAPH_NODE_TYPE_HOST: {
@@ -60,8 +60,16 @@ bool read_other(CUgraphNode node, CUgraphNodeType type, node_out& out) {
     if (get == nullptr || get(node, &p) != CUDA_SUCCESS) {
       return false;
     }
-    v[0] = reinterpret_cast<u64>(p.fn);
-    v[1] = reinterpret_cast<u64>(p.userData);
+    fill_host(out, p);
+    return true;
+  }
+  case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: {
+    auto* get = driver_function<decltype(cuGraphBatchMemOpNodeGetParams)>(call_id::cuGraphBatchMemOpNodeGetParams);
+    CUDA_BATCH_MEM_OP_NODE_PARAMS_v1 p{};
+    if (get == nullptr || get(node, &p) != CUDA_SUCCESS) {
+      return false;
+    }
+    fill_batch(w, out, p);
     return true;
   }
   case CU_GRAPH_NODE_TYPE_MEM_ALLOC: {
@@ -131,7 +139,7 @@ void walk_node(walk& k, CUgraphNode node, u32 parent, int depth) {
     known = get != nullptr && get(node, &child) == CUDA_SUCCESS;
     out.record.value[0] = reinterpret_cast<u64>(child);
   } else {
-    known = read_other(node, type, out);
+    known = read_other(k.w, node, type, out);
   }
   k.w.whole = k.w.whole && known;
   write_node(k.w, out);
@@ -228,8 +236,19 @@ u64 node_count(CUgraph graph) {
   return get != nullptr && graph != nullptr && get(graph, nullptr, &n) == CUDA_SUCCESS ? n : 0;
 }
 
-bool write_graph(thread_state* t, CUgraph graph) {
-  node_scratch scratch(t);
+void write_child(node_writer& w, u64 node, CUgraph child) {
+  node_out out;
+  out.record.kind = trace::record_kind::node;
+  out.record.type = trace::node_type::graph;
+  out.record.node = node;
+  out.record.value[0] = reinterpret_cast<u64>(child);
+  write_node(w, out);
+  walk k{w, 1};
+  walk_graph(k, child, 1, 1);
+}
+
+bool write_graph(thread_state* t, u64 exec, CUgraph graph) {
+  node_scratch scratch(t, exec);
   if (!scratch.ok()) {
     return false;
   }

@@ -6,6 +6,7 @@
 #include "interpose/operands.h"
 #include "interpose/real.h"
 #include "interpose/state.h"
+#include "interpose/tensor_maps.h"
 
 namespace capturesan::shim {
 
@@ -26,6 +27,11 @@ struct call_frame {
   void** arrays[2];   // launch: values, extra
   node_edit edit;     // exec_edit: the new parameters
   open_capture taken; // stream_destroy: what to put back if it is refused
+};
+
+// Where a hook was entered: return address, and the caller's stack pointer before the call.
+struct call_site {
+  u64 caller, stack_pointer;
 };
 
 // Resolves the entry point and the thread; false if the call is only to be passed on.
@@ -71,27 +77,38 @@ struct hook<Id, CUresult(A...)> {
   static constexpr bool per_thread = trace::per_thread_variant(row.symbol);
 
   static CUresult CUDAAPI call(A... a) {
+    if constexpr (row.cls == call_class::tensor_map) {
+      const tensor_extent before = tensor_map_before(a...);
+      const CUresult r = recorded(here(), a...);
+      if (r == CUDA_SUCCESS) {
+        tensor_map_made(before, a...);
+      }
+      return r;
+    }
     if constexpr (when != trace::record_when::always) {
       // Acquire: whoever sees that the driver is resolved must see its entry points.
       if ((attention.load(std::memory_order_acquire) & matters) == 0) [[likely]] {
         if constexpr (row.cls == call_class::launch) {
           if (!launched_before(operands_of<Id>::a::before(std::tie(a...)))) {
-            return recorded(reinterpret_cast<u64>(__builtin_return_address(0)), a...);
+            return recorded(here(), a...);
           }
         }
         return reinterpret_cast<fn_type>(real(Id))(a...);
       }
     }
-    return recorded(reinterpret_cast<u64>(__builtin_return_address(0)), a...);
+    return recorded(here(), a...);
   }
 
-  [[gnu::noinline]] static CUresult recorded(u64 caller, A... a) {
+  [[gnu::noinline]] static CUresult recorded(call_site from, A... a) {
     using ops = operands_of<Id>;
     call_frame f{};
     f.id = Id;
     f.cls = row.cls;
     f.when = when;
-    f.caller = caller;
+    f.caller = from.caller;
+    if constexpr (row.cls == call_class::graph_launch) {
+      f.arg[2] = from.stack_pointer; // what lies below is gone
+    }
     const bool watched = enter_call(f);
     auto* fn = reinterpret_cast<fn_type>(real(Id));
     if (fn == nullptr) {
@@ -103,7 +120,9 @@ struct hook<Id, CUresult(A...)> {
     const auto args = std::tie(a...);
     f.arg[0] = ops::a::before(args);
     f.arg[1] = ops::b::before(args);
-    f.arg[2] = ops::c::before(args);
+    if constexpr (row.cls != call_class::graph_launch) {
+      f.arg[2] = ops::c::before(args);
+    }
     f.stream = operand::stream_of(a...);
     if constexpr (per_thread) {
       f.stream = f.stream == 0 ? per_thread_stream : f.stream;
@@ -125,6 +144,10 @@ struct hook<Id, CUresult(A...)> {
   }
 
  private:
+  [[gnu::always_inline]] static call_site here() {
+    return {reinterpret_cast<u64>(__builtin_return_address(0)), reinterpret_cast<u64>(__builtin_dwarf_cfa())};
+  }
+
   template <class Operand, class Args>
   static void take_results(call_frame& f, int i, const Args& args) {
     if (f.result == CUDA_SUCCESS || operand::valid_on_failure<Operand>) {

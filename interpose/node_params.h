@@ -12,13 +12,16 @@ struct node_writer {
   thread_state* t;
   parameter_layout* layout;
   u8* block;         // max_parameter_bytes
+  u64* seen;         // addresses looked at lately
+  u64 exec;          // the nodes are those of this exec; 0 = not known
   bool whole = true; // false once something had to be left out
+  static constexpr std::size_t seen_size = 1024;
 };
 
 // Maps the scratch space for the time of one walk or edit; `ok()` is false if there is no memory.
 class node_scratch {
  public:
-  explicit node_scratch(thread_state* t);
+  node_scratch(thread_state* t, u64 exec);
   ~node_scratch();
   node_scratch(const node_scratch&) = delete;
   node_scratch& operator=(const node_scratch&) = delete;
@@ -34,22 +37,33 @@ struct node_out {
   const void* payload = nullptr;
 };
 
+// Bounds of the calling thread's stack, {0, 0} if they cannot be told; for host operands that lie on it.
+struct stack_range {
+  u64 low, high;
+  bool holds(u64 address) const { return address - low < high - low; }
+};
+stack_range own_stack();
+
 template <class Params>
 void fill_kernel(node_writer& w, node_out& out, const Params& p, kernel_handle k);
 void fill_memcpy(node_out& out, const CUDA_MEMCPY3D& p);
 template <class Params>
 void fill_memset(node_out& out, const Params& p);
+template <class Params>
+void fill_host(node_out& out, const Params& p);
+template <class Params>
+void fill_batch(node_writer& w, node_out& out, const Params& p);
 
 void write_node(node_writer& w, const node_out& out);
 
 // New parameters of one node of an exec, as an exec_edit call passes them.
 struct node_edit {
-  enum class kind : u8 { none, kernel_v1, kernel_v2, memcpy, memset, any } what = kind::none;
+  enum class kind : u8 { none, kernel_v1, kernel_v2, memcpy, memset, host, batch, child, any } what = kind::none;
   const void* params = nullptr;
 };
 // Writes a node record with the node's handle and its new operands; its index is meaningless. Nothing for kinds without
 // addresses.
-void write_edited_node(thread_state* t, u64 node, const node_edit& edit);
+void write_edited_node(thread_state* t, u64 exec, u64 node, const node_edit& edit);
 
 // Finds the edit among the arguments of a call, by type.
 template <class T>
@@ -64,6 +78,12 @@ void take_edit(node_edit& to, const T& v) {
       to = {node_edit::kind::memcpy, v};
     } else if constexpr (std::is_same_v<V, CUDA_MEMSET_NODE_PARAMS>) {
       to = {node_edit::kind::memset, v};
+    } else if constexpr (std::is_same_v<V, CUDA_HOST_NODE_PARAMS_v1>) {
+      to = {node_edit::kind::host, v};
+    } else if constexpr (std::is_same_v<V, CUDA_BATCH_MEM_OP_NODE_PARAMS_v1>) {
+      to = {node_edit::kind::batch, v};
+    } else if constexpr (std::is_same_v<T, CUgraph>) {
+      to = {node_edit::kind::child, v};
     } else if constexpr (std::is_same_v<V, CUgraphNodeParams>) {
       to = {node_edit::kind::any, v};
     }

@@ -25,9 +25,14 @@ extern "C" {
 __asm__(".symver dlvsym, dlvsym@GLIBC_2.2.5");
 __asm__(".symver pthread_key_create, pthread_key_create@GLIBC_2.2.5");
 __asm__(".symver pthread_setspecific, pthread_setspecific@GLIBC_2.2.5");
+__asm__(".symver pthread_getattr_np, pthread_getattr_np@GLIBC_2.2.5");
+__asm__(".symver pthread_attr_getstack, pthread_attr_getstack@GLIBC_2.2.5");
 void* dlvsym(void*, const char*, const char*) noexcept __attribute__((weak));
 #pragma weak pthread_key_create
 #pragma weak pthread_setspecific
+#pragma weak pthread_getattr_np
+#pragma weak pthread_attr_getstack
+#pragma weak pthread_attr_destroy
 }
 
 namespace capturesan::shim {

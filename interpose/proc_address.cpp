@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include "interpose/host_memory.h"
 #include "interpose/writer.h"
 
 namespace capturesan::shim {
@@ -159,6 +160,9 @@ __attribute__((visibility("hidden"), used)) int capturesan_dlopen_flags(const ch
 // dladdr of a wrapper describes the driver function behind it, as it would without us.
 __attribute__((visibility("hidden"), used)) const void* capturesan_described_address(const void* address) {
   const void* behind = own_address(address) ? driver_for(address) : nullptr;
+  if (behind == nullptr && own_address(address)) {
+    behind = libc_function_behind(address);
+  }
   return behind == nullptr ? address : behind;
 }
 

@@ -1,9 +1,12 @@
 // What a hook does around the real call, whatever the call is.
+#include "interpose/blocks.h"
 #include "interpose/cupti.h"
 #include "interpose/driver_facts.h"
 #include "interpose/functions.h"
 #include "interpose/graph_walk.h"
 #include "interpose/hook.h"
+#include "interpose/host_memory.h"
+#include "interpose/poison.h"
 #include "interpose/python.h"
 #include "interpose/stack.h"
 #include "interpose/window.h"
@@ -141,6 +144,14 @@ bool wants_python(const call_frame& f) {
   }
 }
 
+// Bytes of the allocation that begins there; 0 if the driver does not say.
+u64 size_at(u64 address) {
+  auto* get = driver_function<decltype(cuMemGetAddressRange_v2)>(call_id::cuMemGetAddressRange_v2);
+  CUdeviceptr base = 0;
+  std::size_t bytes = 0;
+  return get != nullptr && get(&base, &bytes, address) == CUDA_SUCCESS ? bytes : 0;
+}
+
 // Records that belong to the event and come before it.
 void write_details(call_frame& f, u8& flags) {
   bool cut = false;
@@ -151,10 +162,18 @@ void write_details(call_frame& f, u8& flags) {
       break;
     case call_class::graph_instantiate:
     case call_class::graph_update:
-      cut = !write_graph(f.t, reinterpret_cast<CUgraph>(f.arg[1]));
+      describe_framework(f.t);
+      if (f.cls == call_class::graph_instantiate) {
+        exec_made();
+      }
+      forget_host_ranges(f.arg[0]);
+      cut = !write_graph(f.t, f.arg[0], reinterpret_cast<CUgraph>(f.arg[1]));
+      break;
+    case call_class::ipc_open:
+      f.arg[1] = size_at(f.arg[0]);
       break;
     case call_class::exec_edit:
-      write_edited_node(f.t, f.arg[1], f.edit);
+      write_edited_node(f.t, f.arg[0], f.arg[1], f.edit);
       break;
     case call_class::launch:
       if (options.full && f.arg[0] != 0) {
@@ -289,6 +308,14 @@ void before_call(call_frame& f) {
   case call_class::context_destroy:
     take_context_out(f.arg[0]);
     break;
+  case call_class::exec_destroy:
+    forget_host_ranges(f.arg[0]);
+    break;
+  case call_class::free:
+    if (options.poison) {
+      poison_before_free(f);
+    }
+    break;
   default:
     break;
   }
@@ -316,6 +343,15 @@ void after_call(call_frame& f) {
   keep_window_state(f);
   if (f.cls == call_class::module_unload) {
     forget_layouts();
+  }
+  if (f.cls == call_class::capture_info) {
+    note_capture_answer(f.t, f.result == CUDA_SUCCESS && f.arg[0] == CU_STREAM_CAPTURE_STATUS_ACTIVE);
+  }
+  if (f.cls == call_class::exec_destroy && f.result == CUDA_SUCCESS) {
+    exec_gone();
+  }
+  if (f.cls == call_class::alloc && options.poison && f.result == CUDA_SUCCESS && !f.in_window) {
+    poison_allocated(f.arg[0], f.arg[1]);
   }
   if (f.id == call_id::cuInit && f.result == CUDA_SUCCESS) {
     describe_driver();

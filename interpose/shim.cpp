@@ -3,9 +3,13 @@
 
 #include <dlfcn.h>
 
+#include "interpose/blocks.h"
 #include "interpose/cuda_abi.h"
 #include "interpose/cupti.h"
 #include "interpose/driver_facts.h"
+#include "interpose/events.h"
+#include "interpose/host_memory.h"
+#include "interpose/poison.h"
 #include "interpose/real.h"
 #include "interpose/window.h"
 #include "interpose/writer.h"
@@ -78,6 +82,7 @@ void read_environment() {
   options.children = !text_is(setting("CAPTURESAN_CHILDREN"), "none");
   options.strip_deepbind = text_is(setting("CAPTURESAN_STRIP_DEEPBIND"), "1");
   options.keep_trace = text_is(setting("CAPTURESAN_KEEP_TRACE"), "1");
+  options.poison = text_is(setting("CAPTURESAN_POISON"), "1");
   options.max_trace = parse_number(setting("CAPTURESAN_MAX_TRACE"), u64{1} << 30);
   const char* output = setting("CAPTURESAN_OUTPUT");
   if (output == nullptr || *output == 0) {
@@ -122,7 +127,7 @@ void strip_environment() {
   }
   for (const char* name :
        {"CAPTURESAN_OUTPUT", "CAPTURESAN_LEVEL", "CAPTURESAN_CUPTI", "CAPTURESAN_CHILDREN", "CAPTURESAN_MAX_TRACE",
-        "CAPTURESAN_SESSION", "CAPTURESAN_STRIP_DEEPBIND", "CAPTURESAN_KEEP_TRACE"}) {
+        "CAPTURESAN_SESSION", "CAPTURESAN_STRIP_DEEPBIND", "CAPTURESAN_KEEP_TRACE", "CAPTURESAN_POISON"}) {
     ::unsetenv(name);
   }
 }
@@ -289,6 +294,11 @@ void start() {
   started.store(2, std::memory_order_release);
 }
 
+thread_state* thread_if_any() {
+  thread_state* t = current_thread;
+  return t != nullptr && t->session == process->session.load(std::memory_order_relaxed) ? t : nullptr;
+}
+
 thread_state* enter_thread() {
   if (own_depth != 0) {
     if (process->header != nullptr) {
@@ -335,6 +345,9 @@ __attribute__((destructor)) static void on_exit_of_program() {
   if (!options.off && process != nullptr) {
     cupti_finish();
     write_unsupported_calls();
+    write_block_losses();
+    write_host_losses();
+    write_poison_counts();
     mark_ended(capturesan::trace::process_state::ended);
   }
 }

@@ -20,6 +20,12 @@ struct open_capture {
   u32 used;
 };
 
+// A tensor map by the hash of its bytes (tensor_maps.h).
+struct descriptor_slot {
+  std::atomic<u64> key, address, bytes;
+};
+inline constexpr std::size_t max_descriptors = 8192;
+
 struct thread_state {
   u64 session;                // == process_state::session while this state is valid
   trace::chunk_header* chunk; // may be null: no chunk could be had
@@ -36,7 +42,8 @@ struct thread_state {
   // event.
   u32 modules_loaded;
   const char* runtime_call;
-  u32 runtime_window; // process_state::cupti_windows at that time
+  u32 runtime_window;  // process_state::cupti_windows at that time
+  u32 asked_capturing; // whether the stream that this thread asked about last was capturing
 };
 static_assert(sizeof(thread_state) <= 80);
 
@@ -74,6 +81,9 @@ struct process_state {
   word_set<8192> modules;
   word_set<1024> uncovered; // hashes of names already reported
 
+  std::atomic<u32> descriptor_count; // 0 = there is none yet
+  descriptor_slot descriptors[max_descriptors];
+
   word_set<65536> stacks;
   word_set<16384> functions;         // function records written
   word_set<16384> launched;          // functions that were launched at least once
@@ -108,6 +118,7 @@ struct settings {
   bool children; // --children all
   bool strip_deepbind;
   bool keep_trace;
+  bool poison;
   u64 max_trace;
   char output[768];
 };

@@ -51,6 +51,18 @@ inline constexpr std::size_t class_count = static_cast<std::size_t>(call_class::
 static_assert(sizeof(call_table) / sizeof(call_table[0]) == call_count);
 static_assert(sizeof(class_table) / sizeof(class_table[0]) == class_count);
 
+// Events that are no driver calls: their ids follow those of the driver calls.
+enum class foreign_id : std::uint16_t {
+  before_first = static_cast<std::uint16_t>(call_count) - 1,
+#define FOREIGN(symbol, words, call_class) symbol,
+#include "foreign.def"
+  end,
+};
+inline constexpr call_info foreign_table[] = {
+#define FOREIGN(symbol, words, call_class_) {#symbol, words, call_class::call_class_, 0},
+#include "foreign.def"
+};
+
 constexpr const call_info& info(call_id id) { return call_table[static_cast<std::size_t>(id)]; }
 constexpr const class_info& info(call_class c) { return class_table[static_cast<std::size_t>(c)]; }
 

@@ -34,7 +34,9 @@ inline constexpr std::size_t slot_bytes = 64;
   RECORD(params, 11, "packed parameters of the kernel launch that follows")                                            \
   RECORD(python_stack, 12, "Python frames of the call that follows, as text")                                          \
   RECORD(thread_end, 13, "a thread ended that had begun a capture which was still open")                               \
-  RECORD(edges, 14, "edges between the nodes of a graph with memory nodes, before the event that instantiates it")
+  RECORD(edges, 14, "edges between the nodes of a graph with memory nodes, before the event that instantiates it")     \
+  RECORD(descriptor, 20, "a tensor map in the parameters of the node that follows")                                    \
+  RECORD(block, 21, "a block of a framework's allocator that a node of this graph refers to")
 
 enum class record_kind : std::uint8_t {
 #define RECORD(name, value, meaning) name = value,
@@ -128,7 +130,9 @@ static_assert(sizeof(payload_record) == 40);
   TEXT_ROLE(unsupported, 13, "calls of an entry point that the simulated driver lacks; text = its name")               \
   TEXT_ROLE(runtime_call, 14, "none; before an event: the CUDA runtime call that made it, by CUPTI")                   \
   TEXT_ROLE(loaded, 15, "modules that the driver loaded inside the call of the event that follows, by CUPTI")          \
-  TEXT_ROLE(graph_nodes, 16, "graph nodes created in the capture windows that ended with the event, by CUPTI")
+  TEXT_ROLE(graph_nodes, 16, "graph nodes created in the capture windows that ended with the event, by CUPTI")         \
+  TEXT_ROLE(untracked_host, 20, "host operands of graphs that could not be watched")                                   \
+  TEXT_ROLE(untracked_blocks, 21, "blocks of a framework's allocator that could not be kept; text = why")
 
 enum class text_role : std::uint16_t {
 #define TEXT_ROLE(name, value, meaning) name = value,
@@ -156,18 +160,24 @@ enum class node_type : std::uint16_t {
 
 // One node of the exec or graph named by the event that follows. Before an exec_edit event it holds the new parameters
 // of the node that the event names (`node` is its handle; index and parent say nothing); an edit without one changed
-// something that has no address. Children of a child-graph node come after it and carry its index + 1 in `parent`.
+// something that has no address. Children of a child-graph node come after it and carry its index + 1 in `parent`; an
+// edit of a child-graph node has index 0 and is followed by all new nodes below it.
 // value[] by type:
 //   kernel      function, grid (x | y<<32 | z<<48), block (x | y<<16 | z<<32 | shared KiB<<48); payload = packed
 //   parameters,
 //               by the layout of the function record
 //   memcpy      destination address, source address, bytes; host operands have bit 0 (destination) / bit 1 (source) of
-//               value[3] set, array operands bits 2 and 3
+//               value[3] set, array operands bits 2 and 3; bits 4 and 5: on the stack of the calling thread,
+//               whose upper end is value[4]
 //   memset      destination address, value, bytes
-//   host        function, user data
+//   host        function, user data, upper end of the calling thread's stack if the user data lie there, else 0
 //   graph       handle of the child graph
 //   wait_event, event_record   event
 //   mem_alloc   address, bytes        mem_free   address
+//   batch_mem_op   number of operations; payload = for each {uint64 address, uint64 operation}, address 0 = none
+// A block record before the event: payload_record with key = address, value = bytes, aux = flags of a block_alloc
+// event. A descriptor record before a kernel node: payload_record with aux = byte of the parameter block where the
+// tensor map lies, key = address that it was encoded with, value = bytes from there to the end of the tensor.
 struct node_record {
   record_kind kind;
   std::uint8_t slots;

@@ -19,7 +19,7 @@ const std::vector<command>& table() {
        "watch a program and report what breaks its graph captures",
        run_command,
        {{"output", "driver", "level", "rules", "report", "suppress", "baseline", "fail-on", "show", "cupti", "children",
-         "max-trace", "keep-trace", "strict", "allow-empty", "wait", "strip-deepbind"},
+         "max-trace", "keep-trace", "poison", "strict", "allow-empty", "wait", "strip-deepbind"},
         0,
         true},
        "The program keeps its terminal, input, output and signals; everything capturesan says goes to stderr.\n"
@@ -62,11 +62,24 @@ const std::vector<command>& table() {
        "",
        "  capturesan dump trace | grep cuStreamBeginCapture\n"
        "  capturesan dump --format json trace/process-4711-1.cstrace\n"},
+      {"diff",
+       "TRACE[#GRAPH] TRACE[#GRAPH]",
+       "compare two recorded graphs: which pointers, numbers and geometries differ",
+       diff_command,
+       {{"format"}, 2, false},
+       "GRAPH is the number of an executable graph, as reports have it; without it, the last one. Capture the same "
+       "work twice\n"
+       "with other inputs: what differs is what each replay has frozen. Exit code: 0 nothing differs, 1 something "
+       "does.\n",
+       "  capturesan diff trace#1 trace#2\n"
+       "  capturesan diff --format json monday tuesday\n"},
       {"env",
        "",
        "print what to export where there is no wrapper",
        env_command,
-       {{"output", "driver", "level", "cupti", "children", "max-trace", "keep-trace", "strip-deepbind"}, 0, false},
+       {{"output", "driver", "level", "cupti", "children", "max-trace", "keep-trace", "poison", "strip-deepbind"},
+        0,
+        false},
        "For containers, Ray, torchrun, Slurm and debuggers: evaluate its output in a shell, start the program, then "
        "use\n"
        "`capturesan check` on the folder.\n",

@@ -347,5 +347,12 @@ def ratios(samples):
     return out
 
 
+def lifetimes(run):
+    """Programs whose graphs outlive their memory compute something else without any error, and each is found; their fixed twins,
+    and programs that do what engines do 1,000 times, give no finding at `likely` or above."""
+    import lifetime_parts
+    yield from lifetime_parts.samples(run, sys.modules[__name__])
+
+
 PARTS = {"examples": examples, "matrix": matrix, "pytorch": pytorch, "coverage": coverage, "python_frames": python_frames, "frameworks": frameworks,
-         "overhead": overhead}
+         "lifetimes": lifetimes, "overhead": overhead}

@@ -215,7 +215,7 @@ TEST_CASE("memory: overlapping allocations and reuse") {
   CHECK(m.find(0x1100) == c);
   CHECK(m.find(0x1200) == nullptr);
   CHECK(m.find(0xfff) == nullptr);
-  CHECK(m.remove(0x1000) == a);
+  CHECK(m.remove(0x1000, {}) == a);
   CHECK_FALSE(a->live);
   CHECK(m.find(0x1000) == nullptr);
   const auto over = m.add(make(0x1080, 0x100)); // the free of c was not seen

@@ -1,0 +1,318 @@
+// The addresses in the nodes of a graph, and whose memory they are in.
+#include <algorithm>
+#include <cstring>
+
+#include "analyzer/model.h"
+
+namespace capturesan {
+
+namespace {
+
+using trace::node_type;
+using trace::record_kind;
+
+// Bits of value[3] of a memcpy node.
+constexpr std::uint64_t host_destination = 1, host_source = 2, array_destination = 4, array_source = 8,
+                        destination_on_stack = 16, source_on_stack = 32;
+constexpr std::size_t descriptor_bytes = 128;
+// Flags of a block_alloc event.
+constexpr std::uint64_t block_private = 1, block_known_before = 2;
+constexpr std::size_t most_host_ranges = 65536;
+
+std::uint64_t word_at(std::span<const std::byte> block, std::size_t offset) {
+  std::uint64_t word = 0;
+  if (offset + sizeof(word) <= block.size()) std::memcpy(&word, block.data() + offset, sizeof(word));
+  return word;
+}
+
+// FNV-1a over what a node does, not over which node it is.
+std::uint64_t add_to_content(std::uint64_t h, const trace::node_record& n, std::span<const std::byte> payload) {
+  const auto add = [&h](const void* data, std::size_t bytes) {
+    for (std::size_t i = 0; i < bytes; ++i)
+      h = (h ^ std::to_integer<std::uint64_t>(static_cast<const std::byte*>(data)[i])) * 0x100000001b3ull;
+  };
+  add(&n.type, sizeof(n.type));
+  if (n.type != node_type::graph) add(n.value, sizeof(n.value)); // a child graph's handle says nothing
+  add(payload.data(), payload.size());
+  return h;
+}
+
+// What reports call the maker of a block, also where no event tells of it.
+const call_ref& framework_allocator() {
+  static const call_ref one = [] {
+    call_ref c;
+    c.symbol = "framework_block_alloc";
+    c.api = "PyTorch's caching allocator";
+    c.cls = trace::call_class::block_alloc;
+    c.known = true;
+    return c;
+  }();
+  return one;
+}
+
+void note_end(allocation& a, const event_view& v) {
+  a.live = false;
+  a.freed_by = v.call;
+  a.freed_stack = v.event->stack;
+  a.freed_thread = v.thread->index;
+  a.freed_ns = v.at_ns;
+}
+
+} // namespace
+
+// Memory that dies while a graph is being captured, or waits to be instantiated, may be named in it.
+void model::keep_dead_if_needed(process_state& p) {
+  const bool pending = std::any_of(p.graphs.begin(), p.graphs.end(),
+                                   [](const auto& g) { return g.second.capture != 0 && !g.second.instantiated; });
+  p.memory.keep_dead(pending || !p.open.empty());
+}
+
+// True if the address is in memory that somebody owns, or owned when the graph was captured.
+bool model::add_pointer(process_state& p, exec_state& x, pointer_use use) {
+  if (use.address == 0) return false;
+  for (const auto& [base, size] : x.own_memory) {
+    if (use.address - base < size) { // lives and dies with the launch
+      x.memory.uses.push_back(std::move(use));
+      return true;
+    }
+  }
+  auto a = p.memory.find(use.address);
+  if (!a || a->made_ns > x.end_ns) {
+    auto before = p.memory.find_dead(use.address, x.begin_ns, x.end_ns);
+    // What was allocated after the capture can be no operand of it, unless the graph was edited since.
+    if (!before && use.sure == certainty::inferred) return false;
+    if (before) a = std::move(before);
+  }
+  if (!a) { // perhaps memory that another graph allocates
+    const auto other = p.graph_blocks.upper_bound(use.address);
+    if (other != p.graph_blocks.begin() && use.address - std::prev(other)->first < std::prev(other)->second.bytes) {
+      x.memory.uses.push_back(std::move(use));
+    }
+    return false;
+  }
+  a->in_graph = true;
+  if (a->live) use.block = p.blocks.find(use.address);
+  if (use.block) use.block->in_graph = true;
+  use.memory = std::move(a);
+  x.pointers.push_back(std::move(use));
+  return true;
+}
+
+// Host operands: page-locked memory is known by its allocation; other memory becomes known by being used here.
+void model::add_host(process_state& p, exec_state& x, const event_view& v, pointer_use use, std::uint64_t bytes,
+                     std::uint64_t stack_high) {
+  if (use.address == 0) return;
+  if (auto a = p.memory.find(use.address)) {
+    a->in_graph = true;
+    use.memory = std::move(a);
+    x.pointers.push_back(std::move(use));
+    return;
+  }
+  auto a = std::make_shared<allocation>();
+  a->base = use.address;
+  a->size = std::max<std::uint64_t>(bytes, 1);
+  a->kind = stack_high != 0 ? memory_kind::stack : memory_kind::pageable;
+  a->in_graph = true;
+  a->made_thread = v.thread->index;
+  a->made_ns = v.at_ns;
+  a->stack_high = stack_high;
+  std::erase_if(p.host_ranges, [](const auto& w) { return w.expired(); });
+  if (p.host_ranges.size() >= most_host_ranges) return;
+  p.host_ranges.push_back(a);
+  x.has_stack_memory = x.has_stack_memory || stack_high != 0;
+  use.memory = std::move(a);
+  x.pointers.push_back(std::move(use));
+}
+
+// Words of the parameter block that are addresses. A parameter of 8 bytes is a pointer if it points somewhere; a word
+// inside a larger one may be one, unless the kernel's name says what it is.
+void model::read_parameters(process_state& p, exec_state& x, std::uint32_t node, std::span<const std::byte> block) {
+  const exec_node& n = x.nodes[node];
+  bool resolved = false;
+  const auto use = [&](std::size_t at, std::int32_t parameter, std::size_t offset, certainty sure) {
+    const bool described = std::any_of(descriptors_.begin(), descriptors_.end(),
+                                       [&](const auto& d) { return at - d.aux < descriptor_bytes; });
+    if (described) return;
+    pointer_use u;
+    u.address = word_at(block, at);
+    u.node = node;
+    u.parameter = parameter;
+    u.offset = static_cast<std::uint32_t>(offset);
+    u.sure = sure;
+    resolved = add_pointer(p, x, std::move(u)) || resolved;
+  };
+  const auto words = [&](std::size_t begin, std::size_t end, std::int32_t parameter, std::size_t base, certainty sure) {
+    for (std::size_t at = (begin + 7) / 8 * 8; at + 8 <= std::min(end, block.size()); at += 8)
+      use(at, parameter, at - base, sure);
+  };
+  const auto* layout = n.function && !n.function->layout.empty() ? &n.function->layout : nullptr;
+  const auto parameter_at = [&](std::size_t at) {
+    for (std::size_t i = 0; layout != nullptr && i < layout->size(); ++i)
+      if (at - (*layout)[i].first < (*layout)[i].second) return static_cast<std::int32_t>(i);
+    return std::int32_t{-1};
+  };
+  for (const auto& d : descriptors_) {
+    pointer_use u;
+    u.address = d.key;
+    u.node = node;
+    u.parameter = parameter_at(d.aux);
+    u.offset = u.parameter < 0 ? d.aux : d.aux - (*layout)[static_cast<std::size_t>(u.parameter)].first;
+    u.sure = certainty::descriptor;
+    resolved = add_pointer(p, x, std::move(u)) || resolved;
+  }
+  if (layout == nullptr) {
+    words(0, block.size(), -1, 0, certainty::inferred);
+  } else {
+    for (std::size_t i = 0; i < layout->size(); ++i) {
+      const auto [offset, size] = (*layout)[i];
+      const auto shape = n.function->shapes.empty() ? parameter_shape::unknown : n.function->shapes[i];
+      const auto number = static_cast<std::int32_t>(i);
+      if (size == 8 && shape != parameter_shape::number) {
+        use(offset, number, 0, certainty::typed);
+      } else {
+        words(offset, std::size_t{offset} + size, number, offset,
+              shape == parameter_shape::pointers ? certainty::declared : certainty::inferred);
+      }
+    }
+  }
+  ++x.kernels;
+  if (resolved) ++x.kernels_resolved;
+}
+
+void model::read_node(process_state& p, exec_state& x, const event_view& v, const side_record& r) {
+  const auto n = r.as<trace::node_record>();
+  const auto place = static_cast<std::uint32_t>(x.nodes.size());
+  const auto payload = r.payload(sizeof(n), n.bytes);
+  exec_node node;
+  node.index = n.index;
+  node.node = n.node;
+  node.type = n.type;
+  node.parent = n.parent;
+  if (n.type == node_type::kernel) {
+    const auto f = p.functions.find(n.value[0]);
+    if (f != p.functions.end()) node.function = f->second;
+  }
+  if (keep_parameters) {
+    std::copy(std::begin(n.value), std::end(n.value), std::begin(node.value));
+    node.parameters.assign(payload.begin(), payload.end());
+  }
+  x.nodes.push_back(std::move(node));
+  x.content = add_to_content(x.content, n, payload);
+  const auto at = [&](std::uint64_t address) {
+    pointer_use u;
+    u.address = address;
+    u.node = place;
+    return u;
+  };
+  const auto side = [&](std::uint64_t address, std::uint64_t host, std::uint64_t array, std::uint64_t stack) {
+    if ((n.value[3] & array) != 0) return;
+    if ((n.value[3] & host) == 0) {
+      add_pointer(p, x, at(address));
+    } else {
+      add_host(p, x, v, at(address), n.value[2], (n.value[3] & stack) != 0 ? n.value[4] : 0);
+    }
+  };
+  switch (n.type) {
+  case node_type::kernel:
+    read_parameters(p, x, place, payload);
+    break;
+  case node_type::memcpy:
+    side(n.value[0], host_destination, array_destination, destination_on_stack);
+    side(n.value[1], host_source, array_source, source_on_stack);
+    if ((n.value[3] & host_destination) != 0) x.host_operands.push_back({n.value[0], n.value[2], place, true});
+    if ((n.value[3] & host_source) != 0) x.host_operands.push_back({n.value[1], n.value[2], place, false});
+    break;
+  case node_type::memset:
+    add_pointer(p, x, at(n.value[0]));
+    break;
+  case node_type::host:
+    add_host(p, x, v, at(n.value[1]), 1, n.value[2]);
+    break;
+  case node_type::batch_mem_op:
+    for (std::size_t i = 0; i + 16 <= payload.size(); i += 16) add_pointer(p, x, at(word_at(payload, i)));
+    break;
+  default:
+    break;
+  }
+  descriptors_.clear();
+}
+
+void model::read_nodes(process_state& p, exec_state& x, const event_view& v, const thread_cursor& records) {
+  descriptors_.clear();
+  records.each_side_record([&](const side_record& r) {
+    if (r.kind == record_kind::block) {
+      const auto b = r.as<trace::payload_record>();
+      add_block(p, v, b.key, b.value, b.aux);
+    }
+    if (r.kind != record_kind::node) return;
+    const auto n = r.as<trace::node_record>();
+    if (n.type == node_type::mem_alloc) { // known first: a node that uses it may come before it in the driver's list
+      x.own_memory.emplace_back(n.value[0], n.value[1]);
+      p.graph_blocks[n.value[0]].bytes = n.value[1];
+    }
+  });
+  records.each_side_record([&](const side_record& r) {
+    if (r.kind == record_kind::descriptor) {
+      descriptors_.push_back(r.as<trace::payload_record>());
+    } else if (r.kind == record_kind::node) {
+      read_node(p, x, v, r);
+    }
+  });
+}
+
+// ---- what becomes of the memory ----
+
+// Blocks that a framework hands out and takes back. Only those are recorded that a graph has to do with.
+void model::block_event(process_state& p, const event_view& v) {
+  const trace::event& e = *v.event;
+  if (v.call->cls == trace::call_class::block_free) {
+    p.blocks.remove(e.arg[0], freed_by(v));
+    return;
+  }
+  add_block(p, v, e.arg[0], e.arg[1], e.arg[2]);
+}
+
+void model::add_block(process_state& p, const event_view& v, std::uint64_t base, std::uint64_t size,
+                      std::uint64_t flags) {
+  const auto there = p.blocks.find(base);
+  const bool before = (flags & block_known_before) != 0;
+  if (size == 0 || (before && there && there->base == base && there->size == size)) return;
+  allocation a;
+  a.base = base;
+  a.size = size;
+  a.kind = memory_kind::block;
+  a.made_by = &framework_allocator();
+  a.made_thread = before ? 0 : v.thread->index;
+  a.made_ns = v.at_ns;
+  a.private_pool = (flags & block_private) != 0;
+  p.blocks.add(a);
+  p.blocks.changed(); // what a graph had may belong to somebody now
+}
+
+// free, realloc, munmap of memory that a graph refers to.
+void model::host_gone(process_state& p, const event_view& v) {
+  const std::uint64_t base = v.event->arg[0], size = std::max<std::uint64_t>(v.event->arg[1], 1);
+  for (const auto& w : p.host_ranges) {
+    const auto a = w.lock();
+    if (!a || !a->live || a->kind != memory_kind::pageable) continue;
+    if (a->base >= base + size || base >= a->base + a->size) continue;
+    note_end(*a, v);
+    p.memory.changed();
+  }
+}
+
+// A frame below the stack pointer of its own thread has returned, and with it went what it held.
+void model::stacks_gone(process_state& p, const exec_state& x, const event_view& v) {
+  const std::uint64_t sp = v.event->arg[2];
+  if (sp == 0 || !x.has_stack_memory) return;
+  for (const pointer_use& u : x.pointers) {
+    allocation& a = *u.memory;
+    if (a.kind != memory_kind::stack || !a.live || a.made_thread != v.thread->index) continue;
+    if (sp >= a.stack_high || a.base + a.size > sp) continue;
+    note_end(a, v);
+    a.freed_by = nullptr; // no call: the function returned
+    p.memory.changed();
+  }
+}
+
+} // namespace capturesan

@@ -1,0 +1,269 @@
+#include "interpose/host_memory.h"
+
+#include <dlfcn.h>
+
+#include "interpose/events.h"
+#include "interpose/real.h"
+#include "interpose/writer.h"
+
+namespace capturesan::shim {
+
+namespace {
+
+struct host_range {
+  std::atomic<u64> begin, end; // begin 0 = free
+  std::atomic<u64> exec;
+};
+// Not in process_state: `free` may come before anything else. A forked child is recognised by its session.
+host_range ranges[max_host_ranges];
+std::atomic<u32> armed; // ranges in use; 0 = `free` looks at nothing else
+std::atomic<u64> highest;
+std::atomic<u32> top; // one past the last slot ever used
+std::atomic<u64> not_kept;
+std::atomic<u64> owner_session;
+spin_lock table_lock; // writers only
+
+bool is_page_locked(u64 address) {
+  auto* ask = driver_function<decltype(cuPointerGetAttribute)>(call_id::cuPointerGetAttribute);
+  unsigned type = 0;
+  return ask != nullptr && ask(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) == CUDA_SUCCESS;
+}
+
+void add_range(u64 exec, u64 begin, u64 bytes) {
+  if (begin == 0 || own_stack().holds(begin) || is_page_locked(begin)) {
+    return;
+  }
+  const u64 end = begin + (bytes == 0 ? 1 : bytes);
+  locked guard(table_lock);
+  const u64 session = process->session.load(std::memory_order_relaxed);
+  if (owner_session.exchange(session) != session) { // a child: what was here is its parent's
+    for (host_range& r : ranges) {
+      r.begin.store(0, std::memory_order_relaxed);
+    }
+    armed.store(0, std::memory_order_relaxed);
+  }
+  for (u32 i = 0; i < max_host_ranges; ++i) {
+    host_range& r = ranges[i];
+    if (r.begin.load(std::memory_order_relaxed) != 0) {
+      continue;
+    }
+    if (i >= top.load(std::memory_order_relaxed)) {
+      top.store(i + 1, std::memory_order_relaxed);
+    }
+    r.end.store(end, std::memory_order_relaxed);
+    r.exec.store(exec, std::memory_order_relaxed);
+    r.begin.store(begin, std::memory_order_release);
+    if (end > highest.load(std::memory_order_relaxed)) {
+      highest.store(end, std::memory_order_relaxed);
+    }
+    armed.fetch_add(1, std::memory_order_release);
+    return;
+  }
+  not_kept.fetch_add(1, std::memory_order_relaxed);
+}
+
+// True if a range meets [begin, end); takes it out.
+bool take_out(u64 begin, u64 end) {
+  bool met = false;
+  const u32 used = top.load(std::memory_order_relaxed);
+  for (u32 i = 0; i < used; ++i) {
+    host_range& r = ranges[i];
+    const u64 b = r.begin.load(std::memory_order_acquire);
+    if (b == 0 || b >= end || r.end.load(std::memory_order_relaxed) <= begin) {
+      continue;
+    }
+    locked guard(table_lock);
+    if (r.begin.load(std::memory_order_relaxed) == b) {
+      r.begin.store(0, std::memory_order_relaxed);
+      armed.fetch_sub(1, std::memory_order_relaxed);
+      met = true;
+    }
+  }
+  return met;
+}
+
+} // namespace
+
+void note_host_operands(node_writer& w, const node_out& out) {
+  const u64* v = out.record.value;
+  if (w.exec == 0) {
+    return;
+  }
+  if (out.record.type == trace::node_type::memcpy) {
+    if ((v[3] & 1) != 0) {
+      add_range(w.exec, v[0], v[2]);
+    }
+    if ((v[3] & 2) != 0) {
+      add_range(w.exec, v[1], v[2]);
+    }
+  } else if (out.record.type == trace::node_type::host) {
+    add_range(w.exec, v[1], 1);
+  }
+}
+
+void forget_host_ranges(u64 exec) {
+  if (armed.load(std::memory_order_relaxed) == 0) {
+    return;
+  }
+  locked guard(table_lock);
+  for (host_range& r : ranges) {
+    if (r.begin.load(std::memory_order_relaxed) != 0 && r.exec.load(std::memory_order_relaxed) == exec) {
+      r.begin.store(0, std::memory_order_relaxed);
+      armed.fetch_sub(1, std::memory_order_relaxed);
+    }
+  }
+}
+
+void write_host_losses() {
+  const u64 n = not_kept.load(std::memory_order_relaxed);
+  thread_state* t = n == 0 || process->session.load() == 0 ? nullptr : enter_thread();
+  if (t == nullptr || t->busy != 0) {
+    return;
+  }
+  const own_calls own;
+  t->busy = 1;
+  write_text(t, trace::text_role::untracked_host, n, "host operands of graphs");
+  t->busy = 0;
+}
+
+namespace {
+
+// Memory from `begin` on is about to go. `bytes` 0: its size is not known.
+void host_memory_goes(trace::foreign_id id, u64 begin, u64 bytes) {
+  if (begin >= highest.load(std::memory_order_relaxed) || process == nullptr ||
+      owner_session.load(std::memory_order_relaxed) != process->session.load(std::memory_order_relaxed) ||
+      inside_own_calls()) {
+    return;
+  }
+  const errno_keeper keep;
+  if (!take_out(begin, begin + (bytes == 0 ? 1 : bytes))) {
+    return;
+  }
+  thread_state* t = enter_thread();
+  if (t == nullptr || t->busy != 0) {
+    return;
+  }
+  const own_calls own;
+  write_foreign_event(t, id, begin, bytes == 0 ? 1 : bytes, 0, true);
+}
+
+} // namespace
+
+} // namespace capturesan::shim
+
+using namespace capturesan::shim;
+
+namespace {
+
+using free_fn = void (*)(void*);
+using realloc_fn = void* (*)(void*, std::size_t);
+using munmap_fn = int (*)(void*, std::size_t);
+using usable_fn = std::size_t (*)(void*);
+
+void first_free(void* p);
+void* first_realloc(void* p, std::size_t n);
+int first_munmap(void* p, std::size_t n);
+
+// The next definitions behind ours: the allocator of the process, whoever that is. Found at the first call, which may
+// come before any constructor.
+std::atomic<free_fn> next_free{first_free};
+std::atomic<realloc_fn> next_realloc{first_realloc};
+std::atomic<munmap_fn> next_munmap{first_munmap};
+std::atomic<usable_fn> next_usable; // only of the same allocator
+
+bool same_object(const void* a, const void* b) {
+  using dladdr_fn = int (*)(const void*, Dl_info*);
+  auto ask = reinterpret_cast<dladdr_fn>(libc_dlsym(RTLD_NEXT, "dladdr"));
+  Dl_info x{};
+  Dl_info y{};
+  return ask != nullptr && ask(a, &x) != 0 && ask(b, &y) != 0 && x.dli_fbase == y.dli_fbase;
+}
+
+void find_allocator() {
+  const errno_keeper keep;
+  const own_calls own;
+  auto found = reinterpret_cast<free_fn>(libc_dlsym(RTLD_NEXT, "free"));
+  auto again = reinterpret_cast<realloc_fn>(libc_dlsym(RTLD_NEXT, "realloc"));
+  auto usable = reinterpret_cast<usable_fn>(libc_dlsym(RTLD_NEXT, "malloc_usable_size"));
+  if (usable != nullptr && found != nullptr &&
+      same_object(reinterpret_cast<void*>(usable), reinterpret_cast<void*>(found))) {
+    next_usable.store(usable, std::memory_order_relaxed);
+  }
+  next_realloc.store(again, std::memory_order_relaxed);
+  next_free.store(found, std::memory_order_release);
+}
+
+void first_free(void* p) {
+  if (inside_own_calls()) {
+    return; // dlsym drops the text of an error that nobody has asked for: left behind, once
+  }
+  find_allocator();
+  next_free.load(std::memory_order_acquire)(p);
+}
+void* first_realloc(void* p, std::size_t n) {
+  find_allocator();
+  return next_realloc.load(std::memory_order_acquire)(p, n);
+}
+
+u64 usable_size(void* p) {
+  usable_fn f = next_usable.load(std::memory_order_relaxed);
+  return f == nullptr ? 0 : f(p);
+}
+
+// Until the constructor has run there is no neighbour to pass it on to, and looking for one could call an allocator
+// that is just being set up.
+int first_munmap(void* p, std::size_t n) { return static_cast<int>(raw(SYS_munmap, word(p), static_cast<long>(n))); }
+
+} // namespace
+
+__attribute__((constructor)) static void on_load_host_memory() {
+  const errno_keeper keep;
+  find_allocator();
+  if (auto f = reinterpret_cast<munmap_fn>(libc_dlsym(RTLD_NEXT, "munmap"))) {
+    next_munmap.store(f, std::memory_order_release);
+  }
+}
+
+extern "C" {
+
+__attribute__((visibility("default"))) void free(void* p) {
+  if (armed.load(std::memory_order_relaxed) != 0 && p != nullptr) [[unlikely]] {
+    host_memory_goes(capturesan::trace::foreign_id::heap_free, reinterpret_cast<u64>(p), usable_size(p));
+  }
+  next_free.load(std::memory_order_relaxed)(p);
+}
+
+__attribute__((visibility("default"))) void* realloc(void* p, std::size_t n) {
+  if (armed.load(std::memory_order_relaxed) == 0 || p == nullptr) [[likely]] {
+    return next_realloc.load(std::memory_order_relaxed)(p, n);
+  }
+  const u64 begin = reinterpret_cast<u64>(p);
+  const u64 bytes = usable_size(p);
+  void* to = next_realloc.load(std::memory_order_relaxed)(p, n);
+  if (to != nullptr && reinterpret_cast<u64>(to) != begin) {
+    host_memory_goes(capturesan::trace::foreign_id::heap_realloc, begin, bytes);
+  }
+  return to;
+}
+
+__attribute__((visibility("default"))) int munmap(void* p, std::size_t n) {
+  if (armed.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+    host_memory_goes(capturesan::trace::foreign_id::heap_munmap, reinterpret_cast<u64>(p), n);
+  }
+  return next_munmap.load(std::memory_order_relaxed)(p, n);
+}
+}
+
+namespace capturesan::shim {
+
+const void* libc_function_behind(const void* address) {
+  if (address == reinterpret_cast<void*>(&::free)) {
+    return reinterpret_cast<void*>(next_free.load());
+  }
+  if (address == reinterpret_cast<void*>(&::realloc)) {
+    return reinterpret_cast<void*>(next_realloc.load());
+  }
+  return address == reinterpret_cast<void*>(&::munmap) ? reinterpret_cast<void*>(next_munmap.load()) : nullptr;
+}
+
+} // namespace capturesan::shim

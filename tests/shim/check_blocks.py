@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""Blocks of a caching allocator as PyTorch's: what is found, what is recorded, and that the profiler is told the same.
+
+usage: check_blocks.py --build DIR
+"""
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+# mode -> (severity, confidence, word of the message) of each CS201, most events
+CASES = {
+    "stale": ([("warning", "likely", "latent"), ("error", "proved", "belongs to 4096 bytes")], 60),
+    "again": ([("warning", "likely", "latent"), ("error", "suspected", "belongs to 2048 bytes")], 60),
+    "pool": ([], 60),
+    "beside": ([], 60),  # 200,000 reports that concern no graph
+}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", type=pathlib.Path, required=True)
+    build = parser.parse_args().build.resolve()
+    failed = 0
+    for mode, (wanted, most_events) in CASES.items():
+        command = [build / "tests/block_victim", mode]
+        with tempfile.TemporaryDirectory() as place:
+            env = {k: v for k, v in os.environ.items() if not k.startswith("CAPTURESAN")}
+            env["LD_LIBRARY_PATH"] = f"{build}/tests/blocks:{build}/lib/sim"
+            plain = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60)
+            report = pathlib.Path(place) / "report.json"
+            watched = subprocess.run([build / "bin/capturesan", "run", "--driver", "sim", "-o", f"{place}/trace", "--show", "suspected",
+                                      "--report", f"json={report}", "--", *command], env=env, capture_output=True, text=True, timeout=60)
+            result = json.loads(report.read_text()) if report.exists() else {"findings": [], "summary": {"events": 0, "replays": 0}}
+        wrong = []
+        if plain.returncode != 0 or "calls" not in plain.stdout:
+            wrong.append(f"the program itself: {plain.returncode} {plain.stdout}{plain.stderr}")
+        if plain.stdout != watched.stdout:
+            wrong.append(f"the profiler was told {watched.stdout!r}, without the shim {plain.stdout!r}")
+        found = [f for f in result["findings"] if f["rule"] == "CS201"]
+        other = [f["rule"] for f in result["findings"] if f["rule"] != "CS201"]
+        if other or len(found) != len(wanted):
+            wrong.append(f"found {[(f['severity'], f['confidence'], f['message']) for f in found]} and {other}")
+        for (severity, confidence, word), f in zip(wanted, sorted(found, key=lambda f: f["time_s"])):
+            if (f["severity"], f["confidence"]) != (severity, confidence) or word not in f["message"]:
+                wrong.append(f"{f['severity']} {f['confidence']} {f['message']}, expected {severity} {confidence} {word}")
+        if not 12 <= result["summary"]["events"] <= most_events or result["summary"]["replays"] < 2:
+            wrong.append(f"recorded: {result['summary']}")
+        print(f"{mode}: {'FAILED' if wrong else 'ok'}", *wrong, sep="\n  ")
+        failed += bool(wrong)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
