@@ -51,7 +51,7 @@ int env_command(const invocation& in) {
   request.preload = variable("LD_PRELOAD");
   request.libraries = variable("LD_LIBRARY_PATH");
   // First without a folder, so that what is refused leaves none behind.
-  request.folder = "/";
+  request.folder = std::string(1, '/'); // assigned as a literal, GCC 12 warns of an overlap that is none
   if (const result<variables> set = session_environment(request, in.options); !set) return refuse(set.problems());
   result<std::string> folder = make_trace_folder(in.options.text("output"), request.session);
   if (!folder) return refuse(folder.problems());

@@ -24,11 +24,17 @@ CUmemorytype target_type(cudaMemcpyKind kind) {
 // The runtime names device and host memory by one pointer, the driver by two members.
 void name_source(CUDA_MEMCPY3D& copy, CUmemorytype type, const void* pointer) {
   copy.srcMemoryType = type;
-  (type == CU_MEMORYTYPE_HOST ? copy.srcHost : *reinterpret_cast<const void**>(&copy.srcDevice)) = pointer;
+  if (type == CU_MEMORYTYPE_HOST)
+    copy.srcHost = pointer;
+  else
+    copy.srcDevice = address(pointer);
 }
 void name_target(CUDA_MEMCPY3D& copy, CUmemorytype type, void* pointer) {
   copy.dstMemoryType = type;
-  (type == CU_MEMORYTYPE_HOST ? copy.dstHost : *reinterpret_cast<void**>(&copy.dstDevice)) = pointer;
+  if (type == CU_MEMORYTYPE_HOST)
+    copy.dstHost = pointer;
+  else
+    copy.dstDevice = address(pointer);
 }
 
 cudaMemcpy3DParms rows(void* target, std::size_t target_pitch, const void* source, std::size_t source_pitch,
