@@ -1,5 +1,7 @@
-// Page-locked staging memory goes back to the driver although a captured copy still reads it.
+// Page-locked staging memory goes back to the driver although a captured copy still reads it. The simulated driver
+// faults at the replay; the measured real one (580.159.04) crashes in it.
 //
+// REAL-SIGNAL: 11
 // EXPECT: CS207 cuGraphLaunch
 // CAPTURES: 1
 // REPLAYS: 2

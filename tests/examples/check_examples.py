@@ -5,6 +5,7 @@ Comments, anywhere in examples/NAME.cpp or NAME.cu:
   // EXPECT: CS101 cuStreamSynchronize   this rule, about this call; one line each, and nothing else may be found
   // EXPECT: none                        no finding at all
   // EXPECT-NOT: CS105                   would be wrong; said for the reader, checked too
+  // REAL-SIGNAL: 11                     on a real driver the program is ended by this signal, inside the driver; nothing else is judged
   // CAPTURES: 1                         exactly so many captures (default: at least one); 0: its graphs are built, not captured
   // REPLAYS: 3                          exactly so many launches of a graph
   // EVENTS: 10                          at least so many recorded calls, so that an unloaded shim cannot pass
@@ -28,8 +29,8 @@ KINDS = {"sim": "simulated", "real": "real"}
 
 def expectations(text):
     """The announcements of one program; raises ValueError if they are not usable."""
-    tags = re.findall(r"^\s*// (EXPECT|EXPECT-NOT|CAPTURES|REPLAYS|EVENTS|SHOW): (.*?)\s*$", text, re.MULTILINE)
-    wanted = {"findings": set(), "not": set(), "captures": None, "replays": None, "events": None, "show": ""}
+    tags = re.findall(r"^\s*// (EXPECT|EXPECT-NOT|CAPTURES|REPLAYS|EVENTS|SHOW|REAL-SIGNAL): (.*?)\s*$", text, re.MULTILINE)
+    wanted = {"findings": set(), "not": set(), "captures": None, "replays": None, "events": None, "show": "", "real-signal": 0}
     for tag, value in tags:
         if tag == "EXPECT" and value != "none":
             match = re.fullmatch(r"(CS\d{3})(?: (cu\w+))?", value)
@@ -123,6 +124,10 @@ def run_example(build, driver, name, timeout=60, refuse=True):
         report = json.loads(report_file.read_text())
     if not refuse:
         return wrongly_blamed(wanted, report), report, output
+    if driver == "real" and wanted["real-signal"]:  # the driver itself crashes; what can be told is that it did
+        ended = report["child_exit"]
+        right = ended == 128 + wanted["real-signal"]
+        return [] if right else [f"the program ended with {ended}, expected signal {wanted['real-signal']}"], report, output
     return differences(wanted, report, done.returncode, driver, source.name), report, output
 
 
