@@ -35,7 +35,8 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", required=True)
     parser.add_argument("--seconds", type=int, default=12)
-    parser.add_argument("--pause", type=int, default=0)
+    # Without a pause the simulated driver makes millions of calls a second, more than any GPU; that is what check_flood.py is for.
+    parser.add_argument("--pause", type=int, default=100)
     parser.add_argument("--samples", help="append the samples to this file, one JSON object a line")
     a = parser.parse_args()
     build = os.path.abspath(a.build)
