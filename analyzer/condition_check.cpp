@@ -68,7 +68,7 @@ class checker {
     case kind::truth:
       if (!resolve(*e)) break;
       if (info(e->field).type != field_type::boolean) {
-        add(e->at, e->length, "CGE022", "'" + e->name + "' is a " + type_name(e->field) + ", not a condition",
+        add(e->at, e->length, "CGE022", "'" + e->name + "' is " + type_name(e->field) + ", not a condition",
             "compare it with == or another operator");
       }
       guard(*e, present, negated);
@@ -83,7 +83,7 @@ class checker {
   }
 
  private:
-  static std::string type_name(field_id f) { return std::string(to_string(info(f).type)); }
+  static std::string type_name(field_id f) { return with_article(info(f).type); }
 
   void add(std::size_t at, std::size_t length, std::string code, std::string message, std::string hint = {}) {
     problems_.push_back({at, length, std::move(code), std::move(message), std::move(hint)});
@@ -174,7 +174,7 @@ class checker {
                            type == field_type::address || type == field_type::result;
     if ((is_pattern(e.op) && !text) || (is_order(e.op) && !countable)) {
       add(e.at, e.length, "CGE022",
-          "'" + e.name + "' is a " + type_name(e.field) + "; this operator does not apply to it",
+          "'" + e.name + "' is " + type_name(e.field) + "; this operator does not apply to it",
           text ? "use ==, in, glob, matches or starts_with" : "use == or in");
       return;
     }
@@ -192,7 +192,7 @@ class checker {
   void check_value(const expr& e, literal& v) {
     using lit = literal::kind;
     const auto mismatch = [&](const std::string& want) {
-      add(v.at, v.length, "CGE022", "'" + e.name + "' is a " + type_name(e.field) + " and cannot be compared with this",
+      add(v.at, v.length, "CGE022", "'" + e.name + "' is " + type_name(e.field) + " and cannot be compared with this",
           want);
     };
     switch (info(e.field).type) {

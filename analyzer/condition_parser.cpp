@@ -1,5 +1,6 @@
 // The grammar of conditions. The only file that includes PEGTL.
 #include <array>
+#include <cctype>
 #include <charconv>
 
 #include <tao/pegtl.hpp>
@@ -308,6 +309,26 @@ std::size_t too_deep_at(std::string_view text) {
   return std::string_view::npos;
 }
 
+// What people write who know another language, and how it is written here.
+std::string hint_at(std::string_view rest, bool at_condition) {
+  constexpr std::pair<std::string_view, const char*> habits[] = {
+      {"=", "equality is written =="},
+      {"&&", "write 'and'"},
+      {"||", "write 'or'"},
+      {"!", "write 'not'"},
+      {"AND", "write 'and'"},
+      {"OR", "write 'or'"},
+      {"'", "text is written in double quotes"},
+  };
+  for (const auto& [written, hint] : habits)
+    if (rest.starts_with(written)) return hint;
+  if (rest.size() > 1 && rest[0] == '.' && std::isdigit(static_cast<unsigned char>(rest[1])) != 0)
+    return "numbers are whole: write a smaller unit, such as 1500ns";
+  if (at_condition && !rest.empty() && (rest[0] == '"' || std::isdigit(static_cast<unsigned char>(rest[0])) != 0))
+    return "the field comes first: event.result == 900";
+  return {};
+}
+
 } // namespace
 
 std::unique_ptr<expr> parse_condition(std::string_view text, std::vector<condition_problem>& problems) {
@@ -329,12 +350,9 @@ std::unique_ptr<expr> parse_condition(std::string_view text, std::vector<conditi
     return problems.size() == before ? std::move(e) : nullptr;
   } catch (const tao::pegtl::parse_error& e) {
     const std::size_t at = e.positions().front().byte;
-    std::string hint;
-    if (at < text.size() && text[at] == '=') hint = "equality is written ==";
-    if (text.substr(std::min(at, text.size())).starts_with("&&")) hint = "write 'and'";
-    if (text.substr(std::min(at, text.size())).starts_with("||")) hint = "write 'or'";
-    if (text.substr(std::min(at, text.size())).starts_with("'")) hint = "text is written in double quotes";
-    problems.push_back({at, 1, "CGE020", std::string(e.message()), hint});
+    const std::string message(e.message());
+    problems.push_back(
+        {at, 1, "CGE020", message, hint_at(text.substr(std::min(at, text.size())), message == "expected a condition")});
     return nullptr;
   }
 }

@@ -76,6 +76,11 @@ std::string_view to_string(field_type t) {
   return names[static_cast<std::size_t>(t)];
 }
 
+std::string with_article(field_type t) {
+  const std::string_view name = to_string(t);
+  return (std::string_view("aeiou").find(name.front()) == std::string_view::npos ? "a " : "an ") + std::string(name);
+}
+
 std::vector<std::string_view> field_names() {
   std::vector<std::string_view> out;
   for (const auto& r : rows) out.push_back(r.name);

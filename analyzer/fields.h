@@ -48,6 +48,7 @@ const field_row& info(field_id id);
 std::optional<field_id> field_by_name(std::string_view name);
 std::span<const std::string_view> words_of(field_id id); // empty unless it is a word field
 std::string_view to_string(field_type t);
+std::string with_article(field_type t); // "an int", for messages
 std::vector<std::string_view> field_names();
 
 // Kinds of events a rule may ask for: the call classes of the trace, then what only the analyzer knows.

@@ -107,7 +107,10 @@ message_template message_template::parse(std::string_view text, std::vector<cond
     const std::size_t bar = inside.find('|');
     const std::string_view name = inside.substr(0, bar);
     part p;
-    if (const auto f = field_by_name(name)) {
+    if (name.empty()) {
+      problems.push_back({i, 2, "CGE030", "no field stands in these braces",
+                          "write {event.api}; a brace in the text is written '{{'"});
+    } else if (const auto f = field_by_name(name)) {
       p.field = *f;
       if (never.contains(info(*f).group))
         problems.push_back({i + 1, name.size(), "CGE035", never_there(*f), how_to_have(*f)});
@@ -131,8 +134,8 @@ message_template message_template::parse(std::string_view text, std::vector<cond
       }
       if (p.field != field_id::count && !applies(p.as, info(p.field).type))
         problems.push_back({i + bar + 2, as.size(), "CGE030",
-                            "'" + std::string(name) + "' is a " + std::string(to_string(info(p.field).type)) +
-                                "; format '" + std::string(as) + "' does not apply to it",
+                            "'" + std::string(name) + "' is " + with_article(info(p.field).type) + "; format '" +
+                                std::string(as) + "' does not apply to it",
                             "leave the format out"});
     }
     t.parts_.push_back(std::move(p));

@@ -15,7 +15,7 @@ constexpr std::size_t most_graphs = 100, most_nodes = 200; // in all; of one gra
 constexpr std::size_t most_label_bytes = 120;
 
 // The inside of a double-quoted string; `\n` there is a line break, so backslashes are doubled.
-std::string quoted(std::string_view text) {
+std::string dot_text(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') out += '\\';
@@ -42,11 +42,11 @@ void write_node(std::string& out, int graph, const graph_node& node, const node_
     }
     text += " -" + rules;
     style =
-        fmt::format(", color=red, fontcolor=red, penwidth=2, tooltip={}", quoted(printable(tip, most_message_bytes)));
+        fmt::format(", color=red, fontcolor=red, penwidth=2, tooltip={}", dot_text(printable(tip, most_message_bytes)));
   } else if (!node.enabled) {
     style = ", color=gray, fontcolor=gray";
   }
-  fmt::format_to(std::back_inserter(out), "    g{}n{} [label={}{}];\n", graph, node.index, quoted(text), style);
+  fmt::format_to(std::back_inserter(out), "    g{}n{} [label={}{}];\n", graph, node.index, dot_text(text), style);
 }
 
 void write_graph(std::string& out, const graph_summary& graph, const std::vector<const finding*>& findings) {
@@ -63,7 +63,7 @@ void write_graph(std::string& out, const graph_summary& graph, const std::vector
   if (graph.capture > 0) title += fmt::format(", from capture {}", graph.capture);
   if (!whole.empty()) title += " -" + whole;
   const auto text = std::back_inserter(out);
-  fmt::format_to(text, "  subgraph cluster_{} {{\n    label={};\n", graph.id, quoted(title));
+  fmt::format_to(text, "  subgraph cluster_{} {{\n    label={};\n", graph.id, dot_text(title));
   if (!findings.empty()) out += "    color=red;\n    fontcolor=red;\n";
   std::size_t drawn = 0, left_out = 0;
   std::string before;
@@ -106,7 +106,7 @@ std::string write_dot(const report_data& data, const report_style&) {
     graphs.resize(most_graphs);
   }
   std::string out =
-      fmt::format("digraph capturesan {{\n  label={};\n  node [shape=box, fontname=\"monospace\"];\n", quoted(title));
+      fmt::format("digraph capturesan {{\n  label={};\n  node [shape=box, fontname=\"monospace\"];\n", dot_text(title));
   for (const graph_summary* graph : graphs) write_graph(out, *graph, by_graph[graph->id]);
   return out + "}\n";
 }

@@ -96,10 +96,12 @@ bool rule_context::expect(const yaml_node& n, kind type, const std::string& what
 
 std::optional<std::size_t> rule_context::word(const yaml_node& n, std::span<const std::string_view> words,
                                               std::string_view what) {
-  if (n.type == kind::scalar) {
-    const auto it = std::find(words.begin(), words.end(), n.text);
-    if (it != words.end()) return static_cast<std::size_t>(it - words.begin());
+  if (n.type != kind::scalar) {
+    fail(n, "CGE013", "a " + std::string(what) + " must be one word", "use one of: " + list(words));
+    return std::nullopt;
   }
+  const auto it = std::find(words.begin(), words.end(), n.text);
+  if (it != words.end()) return static_cast<std::size_t>(it - words.begin());
   const std::string near = full() ? "" : did_you_mean(n.text, words);
   fail(n, "CGE014", "'" + n.text + "' is no " + std::string(what),
        near.empty() ? "use one of: " + list(words) : "did you mean '" + near + "'?");

@@ -6,7 +6,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include "analyzer/cli/options.h"
-#include "analyzer/cli/text_file.h"
+#include "analyzer/text_file.h"
 
 namespace capturesan::cli {
 

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "analyzer/cli/text_file.h"
+#include "analyzer/text_file.h"
 
 namespace capturesan::cli {
 

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "analyzer/cli/terminal.h"
-#include "analyzer/cli/text_file.h"
+#include "analyzer/text_file.h"
 
 namespace capturesan::cli {
 

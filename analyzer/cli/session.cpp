@@ -3,7 +3,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "analyzer/cli/text_file.h"
+#include "analyzer/text_file.h"
 
 namespace capturesan::cli {
 

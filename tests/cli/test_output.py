@@ -129,7 +129,7 @@ class Pipes(CommandTest):
             words = ["check", "pipe"] if name == "pipe" else ["check", "t"]
             done = self.call(*words)
             self.assertEqual(done.returncode, 2)
-            self.assertIn("not a regular file", done.stderr)
+            self.assertIn("a regular file", done.stderr)
             pathlib.Path(self.folder / name).unlink()
 
     def test_a_pipe_inside_a_trace(self):

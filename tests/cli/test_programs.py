@@ -87,6 +87,24 @@ class Programs(CommandTest):
         subprocess.run([objcopy, "--add-section", f".nv_fatbin={self.folder / 'code'}", CHILD, program], check=True)
         self.warned(program, "has NVIDIA's runtime linked in, which refuses the simulated driver", "exit", "0")
 
+    def test_another_cuda_runtime_on_the_simulated_driver(self):
+        compiler = shutil.which("cc")
+        if not compiler:
+            self.skipTest("no compiler")
+        (self.folder / "empty.c").write_text("")
+        (self.folder / "main.c").write_text("int main(void) { return 0; }\n")
+
+        def program(soname):
+            subprocess.run([compiler, "-shared", "-o", soname, f"-Wl,-soname,{soname}", "empty.c"], cwd=self.folder, check=True)
+            words = [compiler, "-o", "program", "main.c", "-Wl,--no-as-needed", "-Wl,-rpath,$ORIGIN", "./" + soname]
+            subprocess.run(words, cwd=self.folder, check=True)
+            return "./program"
+
+        done = self.warned(program("libcudart.so.12"), "needs libcudart.so.12, and the simulated driver comes with libcudart.so.13")
+        self.assertIn("build it with CUDA 13 or run it on a GPU", done.stderr)
+        done = self.call("run", "--driver", "sim", "--", program("libcudart.so.13"))
+        self.assertNotIn("libcudart", done.stderr)
+
     def test_real_driver_where_there_is_none(self):
         if os.path.exists("/dev/nvidiactl"):
             self.skipTest("there is a GPU here")
