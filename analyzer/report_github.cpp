@@ -31,7 +31,7 @@ std::string_view command_for(severity value) {
 }
 
 std::string annotation(const finding& found, const report_data& data) {
-  const stack_frame* frame = best_frame(found, data);
+  const stack_frame* frame = best_frame(found, data.root);
   const source_place place = place_of(frame, data);
   std::string properties;
   // A file outside the repository cannot be shown, and a wrong one would mislead.
@@ -93,7 +93,7 @@ std::string github_summary(const report_data& data) {
   if (!findings.empty()) out += "| | rule | where | what |\n|---|---|---|---|\n";
   for (std::size_t i = 0; i < std::min(findings.size(), most_summary_rows); ++i) {
     const finding& found = *findings[i];
-    const stack_frame* frame = best_frame(found, data);
+    const stack_frame* frame = best_frame(found, data.root);
     const source_place place = place_of(frame, data);
     std::string where = frame ? frame_name(*frame) : "";
     if (frame && frame->line > 0) where = fmt::format("{}:{}", printable(place.path), place.line);

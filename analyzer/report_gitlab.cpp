@@ -23,7 +23,7 @@ std::string write_gitlab(const report_data& data, const report_style&) {
   ordered_json issues = ordered_json::array();
   std::set<std::string> seen;
   for (const finding* found : shown_findings(data)) {
-    const source_place place = place_of(best_frame(*found, data), data);
+    const source_place place = place_of(best_frame(*found, data.root), data);
     // GitLab merges issues of the same fingerprint.
     std::string fingerprint = printable(found->fingerprint, most_name_bytes);
     for (int i = 2; !seen.insert(fingerprint).second; ++i) fingerprint = fmt::format("{}-{}", found->fingerprint, i);

@@ -39,7 +39,7 @@ void add_result(pugi::xml_node test, const char* kind, const std::string& type, 
 std::string text_of(const finding& found, const report_data& data) {
   std::string text = fmt::format("{}: {}", name_of(found.sev), message_of(found));
   if (found.count > 1) text += fmt::format(" ({} times)", found.count);
-  if (const stack_frame* frame = best_frame(found, data)) {
+  if (const stack_frame* frame = best_frame(found, data.root)) {
     const source_place place = place_of(frame, data);
     text += fmt::format("\n  in {}", frame_name(*frame));
     if (frame->line > 0) text += fmt::format(" at {}:{}", printable(place.path), place.line);

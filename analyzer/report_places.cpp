@@ -9,9 +9,11 @@ namespace {
 
 bool has_source(const stack_frame& frame) { return !frame.file.empty() && frame.line > 0; }
 
-// The C library is compiled from relative paths such as ../sysdeps/nptl/libc_start_call_main.h.
+// The C library is compiled from relative paths such as ../sysdeps/nptl/libc_start_call_main.h: what calls main().
+bool of_the_c_library(const std::string& file) { return file.starts_with("../"); }
+
 bool of_the_system(const std::string& file) {
-  constexpr std::array<std::string_view, 3> folders = {"/usr/", "/opt/", "../"};
+  constexpr std::array<std::string_view, 2> folders = {"/usr/", "/opt/"};
   for (const std::string_view folder : folders) {
     if (file.starts_with(folder)) return true;
   }
@@ -26,31 +28,29 @@ bool below(const std::string& file, const std::string& root) {
 
 // The user's own code is below the root, or at least not below the system's folders.
 int rank(const stack_frame& frame, const std::string& root) {
-  if (!has_source(frame)) return frame.symbol.empty() ? 0 : 1;
-  if (frame.file.find("/site-packages/") == std::string::npos && below(frame.file, root)) return 4;
-  return of_the_system(frame.file) ? 2 : 3;
+  if (!has_source(frame)) return frame.symbol.empty() ? 0 : 2;
+  if (frame.file.find("/site-packages/") == std::string::npos && below(frame.file, root)) return 5;
+  if (of_the_c_library(frame.file)) return 1;
+  return of_the_system(frame.file) ? 3 : 4;
+}
+
+// The first of the highest rank.
+const stack_frame* best_of(std::initializer_list<const std::vector<stack_frame>*> stacks, const std::string& root) {
+  const stack_frame* best = nullptr;
+  for (const auto* stack : stacks) {
+    for (const stack_frame& frame : *stack) {
+      if (!best || rank(frame, root) > rank(*best, root)) best = &frame;
+    }
+  }
+  return best;
 }
 
 } // namespace
 
-const stack_frame* best_frame(const std::vector<stack_frame>& stack) {
-  for (const stack_frame& frame : stack) {
-    if (!frame.file.empty()) return &frame;
-  }
-  for (const stack_frame& frame : stack) {
-    if (!frame.symbol.empty()) return &frame;
-  }
-  return stack.empty() ? nullptr : &stack.front();
-}
+const stack_frame* best_frame(const std::vector<stack_frame>& stack) { return best_of({&stack}, {}); }
 
-const stack_frame* best_frame(const finding& found, const report_data& data) {
-  const stack_frame* best = nullptr;
-  for (const auto* stack : {&found.python, &found.stack}) {
-    for (const stack_frame& frame : *stack) {
-      if (!best || rank(frame, data.root) > rank(*best, data.root)) best = &frame;
-    }
-  }
-  return best;
+const stack_frame* best_frame(const finding& found, const std::string& root) {
+  return best_of({&found.python, &found.stack}, root);
 }
 
 source_place place_of(const stack_frame* frame, const report_data& data) {

@@ -12,12 +12,12 @@ namespace capturesan {
 // What reports cut names and messages to, in bytes; json cuts nothing.
 inline constexpr std::size_t most_name_bytes = 512, most_message_bytes = 2048;
 
-// The first frame that says more than an address: where a person would look. Null for an empty stack.
+// Where a person would look: the first frame in source that is not the system's, else the best there is. Null for an
+// empty stack.
 const stack_frame* best_frame(const std::vector<stack_frame>& stack);
 
-// The frame a reader should be sent to: in the user's own source if there is any, else the best there is. Null if
-// nothing is known.
-const stack_frame* best_frame(const finding& found, const report_data& data);
+// The same of a finding's Python and native stack; best of all is source below the root. Null if nothing is known.
+const stack_frame* best_frame(const finding& found, const std::string& root);
 
 struct source_place {
   std::string path; // relative to the root where it lies below it; never empty

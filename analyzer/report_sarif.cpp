@@ -58,7 +58,7 @@ json flow(const finding& found, const report_data& data) {
     if (!pointer.allocated_at.empty()) steps.push_back(step(pointer.allocated_at, data, "allocates " + what));
     if (!pointer.freed_at.empty()) steps.push_back(step(pointer.freed_at, data, "frees " + what));
   }
-  const stack_frame* here = best_frame(found, data);
+  const stack_frame* here = best_frame(found, data.root);
   if (steps.empty() || !here) return json::array();
   steps.push_back({{"location", location(here, data, message_of(found))}});
   return json::array({{{"threadFlows", {{{"locations", std::move(steps)}}}}}});
@@ -89,7 +89,7 @@ json result_of(const finding& found, std::size_t rule, const report_data& data) 
               {"ruleIndex", rule},
               {"level", level_of(found.conf == confidence::suspected ? severity::note : found.sev)},
               {"message", text(full_message(found))},
-              {"locations", json::array({location(best_frame(found, data), data, "")})},
+              {"locations", json::array({location(best_frame(found, data.root), data, "")})},
               {"partialFingerprints", {{fingerprint_key, printable(found.fingerprint, most_name_bytes)}}},
               {"occurrenceCount", std::max<std::uint64_t>(found.count, 1)}};
   if (json stack = stacks(found, data); !stack.empty()) out["stacks"] = std::move(stack);

@@ -228,7 +228,7 @@ std::string headline(const finding& found, const report_style& style) {
   const page out(style);
   std::string text = fmt::format("capturesan: {}: {} {}: {}", out.paint(ink_of(found.sev), name_of(found.sev)),
                                  shown(found.rule), shown(found.name), message_of(found));
-  const stack_frame* frame = best_frame(found.python.empty() ? found.stack : found.python);
+  const stack_frame* frame = best_frame(found, {});
   if (frame) text += fmt::format(" [{}]", frame_text(*frame));
   return text;
 }

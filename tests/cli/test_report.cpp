@@ -100,6 +100,27 @@ TEST_CASE("the text report says everything a finding knows") {
   CHECK(write_text(data, {true, false}).find("\x1b[1;31merror\x1b[0m") != std::string::npos);
 }
 
+TEST_CASE("the headline of a finding points at the code a person would open") {
+  // Debian's C library is compiled in csu/ and nptl/ of its source; their names begin with "../".
+  const stack_frame start = frame("__libc_start_call_main", "../sysdeps/nptl/libc_start_call_main.h", 58);
+  const stack_frame without_source = frame("main", "", 0);
+  const stack_frame standard_library = frame("std::call_once", "/usr/include/c++/12/mutex", 800);
+  const stack_frame own = frame("step", "engine/step.cpp", 41);
+  const stack_frame torch = frame("item", "/venv/lib/python3.12/site-packages/torch/_tensor.py", 9);
+  const stack_frame script = frame("train", "train.py", 7);
+  const auto place = [](std::vector<stack_frame> native, std::vector<stack_frame> python) {
+    finding f;
+    f.stack = std::move(native);
+    f.python = std::move(python);
+    const std::string line = headline(f, {});
+    return line.substr(line.rfind('['));
+  };
+  CHECK(place({without_source, start}, {}).starts_with("[main"));
+  CHECK(place({standard_library, own, start}, {}).starts_with("[step"));
+  CHECK(place({own, start}, {torch, script}).starts_with("[train"));
+  CHECK(place({start}, {torch}).starts_with("[item"));
+}
+
 TEST_CASE("the worst first, then by rule and capture") {
   std::vector<finding> findings(4);
   const auto set = [&](std::size_t i, severity sev, const char* rule, int capture, const char* message) {
