@@ -4,13 +4,12 @@
 
 #include "interpose/node_params.h"
 #include "interpose/operands.h"
+#include "interpose/quick.h"
 #include "interpose/real.h"
 #include "interpose/state.h"
 #include "interpose/tensor_maps.h"
 
 namespace capturesan::shim {
-
-using trace::call_class;
 
 struct call_frame {
   call_id id;
@@ -96,7 +95,83 @@ struct hook<Id, CUresult(A...)> {
         return reinterpret_cast<fn_type>(real(Id))(a...);
       }
     }
+    if constexpr (may_be_quick(row.cls)) {
+      if (nothing_special()) [[likely]] {
+        if (thread_state* t = quick_thread(Id)) [[likely]] {
+          return quick(t, here(), a...);
+        }
+      }
+    }
     return recorded(here(), a...);
+  }
+
+  // As `recorded`, for a thread that quick_thread() let through.
+  [[gnu::always_inline]] static CUresult quick(thread_state* t, call_site from, A... a) {
+    using ops = operands_of<Id>;
+    const auto args = std::tie(a...);
+    quick_event q;
+    q.id = Id;
+    q.arg[0] = ops::a::before(args);
+    if constexpr (row.cls == call_class::graph_launch) {
+      if (!site_known(t, launch_site(q.arg[0], from.caller))) [[unlikely]] {
+        return recorded(from, a...);
+      }
+      q.arg[1] = from.caller;
+      q.arg[2] = from.stack_pointer; // what lies below is gone
+    } else {
+      q.arg[1] = ops::b::before(args);
+      q.arg[2] = ops::c::before(args);
+    }
+    // Frameworks set the same context again and again; only a change is news.
+    if constexpr (row.cls == call_class::context_set) {
+      if (q.arg[0] != t->context) {
+        return recorded(from, a...);
+      }
+    }
+    q.stream = stream_of(a...);
+    q.begin = now_ticks();
+    if constexpr (may_block(row.cls)) {
+      publish(t->chunk, Id, q.stream, q.arg[0], q.begin);
+    }
+    q.result = reinterpret_cast<fn_type>(real(Id))(a...);
+    q.end = now_ticks();
+    if (!uneventful(q.result) || !same_session(t)) [[unlikely]] {
+      return finish(t, from, q, a...);
+    }
+    if constexpr (may_block(row.cls)) {
+      unpublish(t);
+    }
+    if constexpr (row.cls != call_class::context_set) {
+      if (q.result == CUDA_SUCCESS) {
+        q.arg[0] = ops::a::after(args, q.arg[0]);
+        if constexpr (row.cls != call_class::graph_launch) {
+          q.arg[1] = ops::b::after(args, q.arg[1]);
+          q.arg[2] = ops::c::after(args, q.arg[2]);
+        }
+      }
+      write_quick(t, q);
+    }
+    return q.result;
+  }
+
+  // The second half of `recorded`, for a call that began on the short way and was not uneventful.
+  [[gnu::noinline]] static CUresult finish(thread_state* t, call_site from, const quick_event& q, A... a) {
+    call_frame f{};
+    f.id = Id;
+    f.cls = row.cls;
+    f.when = when;
+    f.caller = from.caller;
+    f.t = t;
+    f.begin = q.begin;
+    f.end = q.end;
+    f.stream = q.stream;
+    f.result = q.result;
+    for (int i = 0; i < 3; ++i) {
+      f.arg[i] = q.arg[i];
+    }
+    take_all_results(f, std::tie(a...));
+    after_call(f);
+    return f.result;
   }
 
   [[gnu::noinline]] static CUresult recorded(call_site from, A... a) {
@@ -123,10 +198,7 @@ struct hook<Id, CUresult(A...)> {
     if constexpr (row.cls != call_class::graph_launch) {
       f.arg[2] = ops::c::before(args);
     }
-    f.stream = operand::stream_of(a...);
-    if constexpr (per_thread) {
-      f.stream = f.stream == 0 ? per_thread_stream : f.stream;
-    }
+    f.stream = stream_of(a...);
     if constexpr (row.cls == call_class::launch) {
       operand::take_arrays(f.arrays, a...);
     }
@@ -136,14 +208,27 @@ struct hook<Id, CUresult(A...)> {
     before_call(f);
     f.result = fn(a...);
     f.end = now_ticks();
-    take_results<typename ops::a>(f, 0, args);
-    take_results<typename ops::b>(f, 1, args);
-    take_results<typename ops::c>(f, 2, args);
+    take_all_results(f, args);
     after_call(f);
     return f.result;
   }
 
  private:
+  static u64 stream_of(A... a) {
+    const u64 stream = operand::stream_of(a...);
+    return per_thread && stream == 0 ? per_thread_stream : stream;
+  }
+
+  template <class Args>
+  static void take_all_results(call_frame& f, const Args& args) {
+    using ops = operands_of<Id>;
+    take_results<typename ops::a>(f, 0, args);
+    if constexpr (row.cls != call_class::graph_launch) {
+      take_results<typename ops::b>(f, 1, args);
+      take_results<typename ops::c>(f, 2, args);
+    }
+  }
+
   [[gnu::always_inline]] static call_site here() {
     return {reinterpret_cast<u64>(__builtin_return_address(0)), reinterpret_cast<u64>(__builtin_dwarf_cfa())};
   }

@@ -21,6 +21,8 @@ namespace capturesan::shim {
 process_state* process;
 settings options;
 std::atomic<u32> attention{attention_unresolved};
+__thread thread_state* current_thread;
+__thread u32 own_depth;
 
 namespace {
 
@@ -28,10 +30,6 @@ std::atomic<u32> started; // 0 no, 1 being done, 2 done
 u32 first_pid;
 pthread_key_t thread_key;
 bool have_thread_key;
-
-// One word of static TLS: programs that dlopen large libraries run out of it easily.
-thread_local thread_state* current_thread __attribute__((tls_model("initial-exec")));
-thread_local u32 own_depth __attribute__((tls_model("initial-exec")));
 
 bool text_is(const char* a, const char* b) { return a != nullptr && std::strcmp(a, b) == 0; }
 
@@ -265,10 +263,6 @@ thread_state* start_thread() {
 }
 
 } // namespace
-
-own_calls::own_calls() { ++own_depth; }
-own_calls::~own_calls() { --own_depth; }
-bool inside_own_calls() { return own_depth != 0; }
 
 void start() {
   if (started.load(std::memory_order_acquire) == 2) [[likely]] {
