@@ -369,6 +369,7 @@ void trace_file::add_unfinished() {
     if (bytes_->read(chunk_offset(n), h, sizeof(h)) < sizeof(h) || load<std::uint32_t>(h) != trace::chunk_magic)
       continue;
     using trace::chunk_header;
+    add_unfinished_again(n, chunks_[n].used);
     const auto begin = load<std::uint64_t>(h + offsetof(chunk_header, pending_begin));
     if (begin == 0) continue;
     trace::event e{};
@@ -384,6 +385,33 @@ void trace_file::add_unfinished() {
 }
 
 // ---- cursor ----
+
+namespace {
+
+bool under_way(std::uint64_t word) { return word >> (8 + trace::again_tick_bits) == trace::again_tick_mask; }
+
+} // namespace
+
+// A call that a chunk's last record says is under way.
+void trace_file::add_unfinished_again(std::uint32_t number, std::uint16_t used) {
+  if (used < 2 || read_slots(number, 1, used, scratch_) < used) return;
+  const auto at = [&](std::uint64_t slot_number) { return scratch_.data() + (slot_number - 1) * slot; };
+  const auto last = load<trace::again_record>(at(used - 1u));
+  if (last.kind != record_kind::again) return;
+  std::uint64_t begin = last.begin;
+  for (const std::uint64_t word : last.entry) {
+    begin += word >> 8 & trace::again_tick_mask;
+    const std::uint64_t like = word & 0xff;
+    if (!under_way(word) || like == 0 || like >= used - 1u) continue;
+    auto e = load<trace::event>(at(like));
+    if (e.kind != record_kind::event) return;
+    e.begin = e.end = begin;
+    e.result = 0;
+    e.flags = trace::event_unfinished;
+    cursor(chunks_[number].thread).unfinished_.push_back(e);
+    return;
+  }
+}
 
 // An event equal to one that the thread wrote into this chunk before, but for its times. False if the word is damaged.
 bool thread_cursor::take_again(std::uint64_t word) {
@@ -410,15 +438,14 @@ bool thread_cursor::next_again() {
   for (bool fresh = false;; fresh = true) {
     const auto record = ::capturesan::load<trace::again_record>(slot_in_buffer(slot_));
     if (again_done_ == 0) again_begin_ = record.begin;
-    if (again_done_ < most && record.entry[again_done_] != 0) {
+    if (again_done_ < most && record.entry[again_done_] != 0 && !under_way(record.entry[again_done_])) {
       if (take_again(record.entry[again_done_++])) return true;
       file_.process().truncated = true;
       again_done_ = most; // whatever else it has
     }
-    if (again_done_ == most || fresh) break;
     // What the buffer has may be older than what was written behind it.
     const segment& s = segments_[segment_];
-    if (slot_ + 1 < buffer_end_) break;
+    if (again_done_ == most || fresh || slot_ + 1 < buffer_end_) break;
     if (file_.read_slots(s.chunk, slot_, static_cast<std::uint16_t>(slot_ + 1), buffer_) <= slot_) break;
     buffer_first_ = slot_;
     buffer_end_ = static_cast<std::uint16_t>(slot_ + 1);

@@ -147,6 +147,7 @@ class trace_file {
   std::uint16_t index_record(chunk_info& c, std::uint32_t number, const std::byte* at, std::uint16_t slot,
                              std::uint16_t end);
   void absorb(trace::record_kind kind, const std::byte* at, std::size_t bytes);
+  void add_unfinished_again(std::uint32_t number, std::uint16_t used);
   std::uint16_t used_slots(std::uint32_t number);
   bool active(const chunk_info& c) const { return !c.sealed || c.released; }
   void segment_done(std::uint32_t chunk) { --chunks_[chunk].unread; }

@@ -95,9 +95,26 @@ struct hook<Id, CUresult(A...)> {
         return reinterpret_cast<fn_type>(real(Id))(a...);
       }
     }
-    if constexpr (may_be_quick(row.cls)) {
+    // Frameworks set the same context again and again; only a change is news.
+    if constexpr (row.cls == call_class::context_set) {
       if (nothing_special()) [[likely]] {
-        if (thread_state* t = quick_thread(Id)) [[likely]] {
+        thread_state* t = quick_thread();
+        if (t != nullptr && operands_of<Id>::a::before(std::tie(a...)) == t->context) {
+          quick_event q{};
+          q.begin = now_ticks();
+          const CUresult r = reinterpret_cast<fn_type>(real(Id))(a...);
+          if (r == CUDA_SUCCESS) [[likely]] {
+            return r;
+          }
+          q.id = Id;
+          q.arg[0] = t->context;
+          q.end = now_ticks();
+          return finish(t, here(), q, r, quick_result::eventful, a...);
+        }
+      }
+    } else if constexpr (may_be_quick(row.cls)) {
+      if (nothing_special()) [[likely]] {
+        if (thread_state* t = quick_thread()) [[likely]] {
           return quick(t, here(), a...);
         }
       }
@@ -113,49 +130,27 @@ struct hook<Id, CUresult(A...)> {
     q.id = Id;
     q.arg[0] = ops::a::before(args);
     if constexpr (row.cls == call_class::graph_launch) {
-      if (!site_known(t, launch_site(q.arg[0], from.caller))) [[unlikely]] {
-        return recorded(from, a...);
-      }
       q.arg[1] = from.caller;
       q.arg[2] = from.stack_pointer; // what lies below is gone
     } else {
       q.arg[1] = ops::b::before(args);
       q.arg[2] = ops::c::before(args);
     }
-    // Frameworks set the same context again and again; only a change is news.
-    if constexpr (row.cls == call_class::context_set) {
-      if (q.arg[0] != t->context) {
-        return recorded(from, a...);
-      }
-    }
     q.stream = stream_of(a...);
-    q.begin = now_ticks();
-    if constexpr (may_block(row.cls)) {
-      publish(t->chunk, Id, q.stream, q.arg[0], q.begin);
+    if (!quick_begin(t, q, row.cls)) [[unlikely]] {
+      return recorded(from, a...);
     }
-    q.result = reinterpret_cast<fn_type>(real(Id))(a...);
-    q.end = now_ticks();
-    if (!uneventful(q.result) || !same_session(t)) [[unlikely]] {
-      return finish(t, from, q, a...);
+    const CUresult r = reinterpret_cast<fn_type>(real(Id))(a...);
+    const quick_result how = quick_end(t, q, r);
+    if (how == quick_result::written) [[likely]] {
+      return r;
     }
-    if constexpr (may_block(row.cls)) {
-      unpublish(t);
-    }
-    if constexpr (row.cls != call_class::context_set) {
-      if (q.result == CUDA_SUCCESS) {
-        q.arg[0] = ops::a::after(args, q.arg[0]);
-        if constexpr (row.cls != call_class::graph_launch) {
-          q.arg[1] = ops::b::after(args, q.arg[1]);
-          q.arg[2] = ops::c::after(args, q.arg[2]);
-        }
-      }
-      write_quick(t, q);
-    }
-    return q.result;
+    return finish(t, from, q, r, how, a...);
   }
 
-  // The second half of `recorded`, for a call that began on the short way and was not uneventful.
-  [[gnu::noinline]] static CUresult finish(thread_state* t, call_site from, const quick_event& q, A... a) {
+  // What is left to do for a call that began on the short way.
+  [[gnu::noinline]] static CUresult finish(thread_state* t, call_site from, quick_event& q, CUresult r,
+                                           quick_result how, A... a) {
     call_frame f{};
     f.id = Id;
     f.cls = row.cls;
@@ -165,13 +160,20 @@ struct hook<Id, CUresult(A...)> {
     f.begin = q.begin;
     f.end = q.end;
     f.stream = q.stream;
-    f.result = q.result;
+    f.result = r;
     for (int i = 0; i < 3; ++i) {
       f.arg[i] = q.arg[i];
     }
     take_all_results(f, std::tie(a...));
-    after_call(f);
-    return f.result;
+    if (how == quick_result::eventful) {
+      after_call(f);
+    } else {
+      for (int i = 0; i < 3; ++i) {
+        q.arg[i] = f.arg[i];
+      }
+      write_quick(t, q, row.cls);
+    }
+    return r;
   }
 
   [[gnu::noinline]] static CUresult recorded(call_site from, A... a) {

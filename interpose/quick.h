@@ -22,7 +22,6 @@ constexpr bool may_be_quick(call_class c) {
   case call_class::event_create:
   case call_class::event_destroy:
   case call_class::thread_mode:
-  case call_class::context_set:
     return true;
   default:
     return false;
@@ -58,9 +57,12 @@ inline void unpublish(thread_state* t) {
   }
 }
 
+// A call on the short way.
 struct quick_event {
   call_id id;
-  CUresult result;
+  std::int32_t result;   // before the call: that of the event it may equal
+  u64* word;             // where it is under way as a word of an `again` record; null: nowhere
+  trace::chunk_header* chunk;
   u64 begin, end, stream;
   u64 arg[3];
 };
@@ -70,36 +72,32 @@ inline bool nothing_special() {
   return (attention.load(std::memory_order_acquire) & ~static_cast<u32>(attention_full)) == 0;
 }
 
-inline bool same_session(const thread_state* t) {
-  return t->session == process->session.load(std::memory_order_relaxed);
-}
-
-// The calling thread, if it can take the short way for this call.
-inline thread_state* quick_thread(call_id id) {
+// The calling thread, if it can take the short way. In a forked child the kernel has wiped its state.
+inline thread_state* quick_thread() {
   thread_state* t = current_thread;
-  return t != nullptr && own_depth == 0 && same_session(t) && t->chunk != nullptr &&
-                 process->named_calls[static_cast<std::size_t>(id)].load(std::memory_order_acquire) != 0
-             ? t
-             : nullptr;
+  return t != nullptr && own_depth == 0 && t->chunk != nullptr ? t : nullptr;
 }
 
 inline bool uneventful(CUresult r) { return r == CUDA_SUCCESS || r == CUDA_ERROR_NOT_READY; }
 
 inline u64 launch_site(u64 exec, u64 caller) { return (exec * 0x9e3779b97f4a7c15ull) ^ caller; }
 
-// Whether launches of this graph from there have a stack already.
-inline bool site_known(thread_state* t, u64 site) {
-  if (site == t->last_site) [[likely]] {
-    return true;
-  }
-  if (!process->launch_sites.contains(site)) {
-    return false;
-  }
-  t->last_site = site;
-  return true;
-}
+// Of a class: all operands are known before the call, so that it may equal an earlier one.
+constexpr bool may_repeat(call_class c) { return c != call_class::event_create && c != call_class::thread_mode; }
 
-// Writes the event: as one word if the thread's chunk has one like it, whole otherwise.
-void write_quick(thread_state* t, const quick_event& q);
+// Right before the real call. If the thread's chunk has an event of these operands, the entry is published as a word
+// that says "under way"; else in the head of the chunk, if the call may block. False: a launch of a graph from a place
+// that has no stack yet.
+bool quick_begin(thread_state* t, quick_event& q, call_class c);
+
+// Right after it: written as its word; still to be written, whole, once results are read; or something for the long
+// way: the call was not uneventful, or the thread is in another process now, or took another chunk meanwhile.
+enum class quick_result : u32 { written, whole, eventful };
+quick_result quick_end(thread_state* t, quick_event& q, CUresult result);
+
+// Writes the event whole.
+void write_quick(thread_state* t, const quick_event& q, call_class c);
+
+void write_call_name(thread_state* t, call_id id);
 
 } // namespace capturesan::shim

@@ -21,25 +21,6 @@ bool is_refusal(CUresult r) {
   return r >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && r <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
 }
 
-void write_call_name(call_frame& f) {
-  if (f.t->last_call == static_cast<u32>(f.id) + 1) {
-    return;
-  }
-  f.t->last_call = static_cast<u32>(f.id) + 1;
-  std::atomic<u8>& done = process->named_calls[static_cast<std::size_t>(f.id)];
-  if (done.load(std::memory_order_acquire) != 0) {
-    return;
-  }
-  const std::string_view name = trace::info(f.id).symbol;
-  trace::payload_record head{};
-  head.kind = trace::record_kind::call_name;
-  head.aux = static_cast<u16>(f.id);
-  write_payload(f.t, head, name.data(), name.size());
-  // Only now: an event of another thread must never be visible before the name of its call. Two threads may both write
-  // it.
-  done.store(1, std::memory_order_release);
-}
-
 bool wanted(call_frame& f) {
   const bool window = f.in_window || window_open();
   if (window && is_refusal(f.result)) {
@@ -176,7 +157,7 @@ void write_details(call_frame& f, u8& flags) {
 }
 
 void write_event(call_frame& f) {
-  write_call_name(f);
+  write_call_name(f.t, f.id);
   u8 flags = 0;
   if (f.in_window) {
     flags = static_cast<u8>(flags | trace::event_in_window);
@@ -224,6 +205,25 @@ void keep_window_state(call_frame& f) {
 }
 
 } // namespace
+
+void write_call_name(thread_state* t, call_id id) {
+  if (t->last_call == static_cast<u32>(id) + 1) {
+    return;
+  }
+  t->last_call = static_cast<u32>(id) + 1;
+  std::atomic<u8>& done = process->named_calls[static_cast<std::size_t>(id)];
+  if (done.load(std::memory_order_acquire) != 0) {
+    return;
+  }
+  const std::string_view name = trace::info(id).symbol;
+  trace::payload_record head{};
+  head.kind = trace::record_kind::call_name;
+  head.aux = static_cast<u16>(id);
+  write_payload(t, head, name.data(), name.size());
+  // Only now: an event of another thread must never be visible before the name of its call. Two threads may both write
+  // it.
+  done.store(1, std::memory_order_release);
+}
 
 CUresult missing_entry_point(call_id) {
   return (attention.load(std::memory_order_relaxed) & attention_unresolved) == 0 ? CUDA_ERROR_NOT_SUPPORTED
@@ -302,7 +302,7 @@ void before_call(call_frame& f) {
 void after_call(call_frame& f) {
   const errno_keeper keep;
   const own_calls own;
-  if (f.t->session != process->session.load(std::memory_order_relaxed)) {
+  if (f.t->session == 0 || f.t->session != process->session.load(std::memory_order_relaxed)) {
     return; // the call forked (a host callback): another process, another file
   }
   if (may_block(f.cls)) {

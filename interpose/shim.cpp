@@ -132,6 +132,7 @@ void strip_environment() {
 
 void on_fork_in_child() { // only where the kernel cannot wipe
   std::memset(static_cast<void*>(process), 0, sizeof(*process));
+  current_thread = nullptr;
 }
 
 bool map_state() {
@@ -225,6 +226,7 @@ thread_state* new_thread_state() { // under file_lock
     if (at == -1) {
       return nullptr;
     }
+    raw(SYS_madvise, at, per_slab * sizeof(thread_state), MADV_WIPEONFORK); // a child must not write into our chunks
     p.slab = reinterpret_cast<thread_state*>(at);
     p.slab_left = per_slab;
   }
@@ -290,7 +292,7 @@ void start() {
 
 thread_state* thread_if_any() {
   thread_state* t = current_thread;
-  return t != nullptr && t->session == process->session.load(std::memory_order_relaxed) ? t : nullptr;
+  return t != nullptr && t->session != 0 && t->session == process->session.load(std::memory_order_relaxed) ? t : nullptr;
 }
 
 thread_state* enter_thread() {
