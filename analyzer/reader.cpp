@@ -66,7 +66,7 @@ problem trace_file::header_problem(const std::byte* h, std::size_t bytes, const 
   if (bytes < sizeof(file_header)) return {{name}, "TRC003", "the trace ends inside its header", "", ""};
   const auto major = load<std::uint16_t>(h + offsetof(file_header, major));
   const auto minor = load<std::uint16_t>(h + offsetof(file_header, minor));
-  if (major != trace::format_major) {
+  if (major < trace::format_oldest || major > trace::format_major) {
     return {{name},
             "TRC004",
             "the trace has format " + std::to_string(major) + "." + std::to_string(minor) + ", this version reads " +
@@ -369,6 +369,7 @@ void trace_file::add_unfinished() {
     if (bytes_->read(chunk_offset(n), h, sizeof(h)) < sizeof(h) || load<std::uint32_t>(h) != trace::chunk_magic)
       continue;
     using trace::chunk_header;
+    add_unfinished_again(n, chunks_[n].used);
     const auto begin = load<std::uint64_t>(h + offsetof(chunk_header, pending_begin));
     if (begin == 0) continue;
     trace::event e{};
@@ -384,6 +385,79 @@ void trace_file::add_unfinished() {
 }
 
 // ---- cursor ----
+
+namespace {
+
+bool under_way(std::uint64_t word) { return word >> (8 + trace::again_tick_bits) == trace::again_tick_mask; }
+
+} // namespace
+
+// A call that a chunk's last record says is under way.
+void trace_file::add_unfinished_again(std::uint32_t number, std::uint16_t used) {
+  if (used < 2 || read_slots(number, 1, used, scratch_) < used) return;
+  const auto at = [&](std::uint64_t slot_number) { return scratch_.data() + (slot_number - 1) * slot; };
+  const auto last = load<trace::again_record>(at(used - 1u));
+  if (last.kind != record_kind::again) return;
+  std::uint64_t begin = last.begin;
+  for (const std::uint64_t word : last.entry) {
+    begin += word >> 8 & trace::again_tick_mask;
+    const std::uint64_t like = word & 0xff;
+    if (!under_way(word) || like == 0 || like >= used - 1u) continue;
+    auto e = load<trace::event>(at(like));
+    if (e.kind != record_kind::event) return;
+    e.begin = e.end = begin;
+    e.result = 0;
+    e.flags = trace::event_unfinished;
+    cursor(chunks_[number].thread).unfinished_.push_back(e);
+    return;
+  }
+}
+
+// An event equal to one that the thread wrote into this chunk before, but for its times. False if the word is damaged.
+bool thread_cursor::take_again(std::uint64_t word) {
+  const auto like = static_cast<std::uint16_t>(word & 0xff);
+  const segment& s = segments_[segment_];
+  if (like < s.first || like >= slot_) return false;
+  if (like < buffer_first_) { // read in an earlier round
+    buffer_end_ = file_.read_slots(s.chunk, s.first, buffer_end_, buffer_);
+    buffer_first_ = s.first;
+    if (buffer_end_ <= slot_ || !file_.still_holds(s.chunk, s.sequence, s.end)) return false;
+  }
+  std::memcpy(&event_, slot_in_buffer(like), sizeof(event_));
+  if (event_.kind != record_kind::event) return false;
+  again_begin_ += word >> 8 & trace::again_tick_mask;
+  event_.begin = again_begin_;
+  event_.end = again_begin_ + (word >> (8 + trace::again_tick_bits));
+  return true;
+}
+
+// The next event of the `again` record at slot_. False if it has no more: the slot is then done, or may still grow.
+bool thread_cursor::next_again() {
+  constexpr std::uint16_t most = sizeof(trace::again_record::entry) / sizeof(std::uint64_t);
+  const bool followed = segment_ + 1 < segments_.size() || slot_ + 1 < segments_[segment_].end;
+  for (bool fresh = false;; fresh = true) {
+    const auto record = ::capturesan::load<trace::again_record>(slot_in_buffer(slot_));
+    if (again_done_ == 0) again_begin_ = record.begin;
+    if (again_done_ < most && record.entry[again_done_] != 0 && !under_way(record.entry[again_done_])) {
+      if (take_again(record.entry[again_done_++])) return true;
+      file_.process().truncated = true;
+      again_done_ = most; // whatever else it has
+    }
+    // What the buffer has may be older than what was written behind it.
+    const segment& s = segments_[segment_];
+    if (again_done_ == most || fresh || slot_ + 1 < buffer_end_) break;
+    if (file_.read_slots(s.chunk, slot_, static_cast<std::uint16_t>(slot_ + 1), buffer_) <= slot_) break;
+    buffer_first_ = slot_;
+    buffer_end_ = static_cast<std::uint16_t>(slot_ + 1);
+    if (!file_.still_holds(s.chunk, s.sequence, s.end)) break;
+  }
+  growing_record_ = again_done_ < most && !followed;
+  if (!growing_record_) {
+    ++slot_;
+    again_done_ = 0;
+  }
+  return false;
+}
 
 // Makes the next unread slots of the current or a later segment available.
 bool thread_cursor::load() {
@@ -423,8 +497,17 @@ bool thread_cursor::advance() {
     if (slot_ < buffer_first_ || slot_ >= buffer_end_) {
       if (!load()) break;
     }
-    const std::byte* r = buffer_.data() + std::size_t{static_cast<std::uint16_t>(slot_ - buffer_first_)} * slot;
+    const std::byte* r = slot_in_buffer(slot_);
     const auto kind = static_cast<record_kind>(r[0]);
+    if (kind == record_kind::again) {
+      if (next_again()) {
+        last_end_ = event_.end;
+        side_done_ = true;
+        return true;
+      }
+      if (growing_record_) break;
+      continue;
+    }
     const auto slots =
         kind == record_kind::none ? std::uint16_t{1} : std::max<std::uint16_t>(1, std::to_integer<std::uint16_t>(r[1]));
     slot_ = static_cast<std::uint16_t>(slot_ + slots);

@@ -73,6 +73,11 @@ class thread_cursor {
     std::uint64_t sequence; // of the chunk when it was indexed
   };
   bool load();
+  bool next_again();
+  bool take_again(std::uint64_t word);
+  const std::byte* slot_in_buffer(std::uint16_t slot) const {
+    return buffer_.data() + std::size_t{static_cast<std::uint16_t>(slot - buffer_first_)} * trace::slot_bytes;
+  }
 
   trace_file& file_;
   std::uint32_t index_;
@@ -83,6 +88,9 @@ class thread_cursor {
   std::vector<std::byte> buffer_; // slots [buffer_first_, buffer_end_) of that chunk
   std::uint16_t buffer_first_ = 0, buffer_end_ = 0;
   std::vector<std::byte> side_;
+  std::uint16_t again_done_ = 0;  // entries of the `again` record at slot_ that have been given out
+  std::uint64_t again_begin_ = 0; // of the last one
+  bool growing_record_ = false;   // that record is the last that its thread has written
   bool side_done_ = false; // side_ belongs to an event already handed out
   trace::event event_{};
   std::uint64_t last_end_ = 0;
@@ -139,6 +147,7 @@ class trace_file {
   std::uint16_t index_record(chunk_info& c, std::uint32_t number, const std::byte* at, std::uint16_t slot,
                              std::uint16_t end);
   void absorb(trace::record_kind kind, const std::byte* at, std::size_t bytes);
+  void add_unfinished_again(std::uint32_t number, std::uint16_t used);
   std::uint16_t used_slots(std::uint32_t number);
   bool active(const chunk_info& c) const { return !c.sealed || c.released; }
   void segment_done(std::uint32_t chunk) { --chunks_[chunk].unread; }

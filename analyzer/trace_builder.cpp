@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <iterator>
 
 namespace capturesan {
 
@@ -95,8 +96,32 @@ std::uint64_t trace_builder::call(std::uint32_t thread, const built_call& c) {
   e.stack = c.stack;
   e.flags = c.flags;
   std::memcpy(reserve(thread, 1), &e, sizeof(e));
+  chunk& in = chunks_[chunk_of_[thread]];
+  in.event = in.used - 1;
   now_ = std::max(now_, e.end);
   return e.begin;
+}
+
+std::uint64_t trace_builder::again(std::uint32_t thread) {
+  constexpr std::uint64_t took = 700;
+  chunk& c = chunks_[chunk_of_[thread]];
+  std::byte* last = c.data.data() + std::size_t{c.used - 1} * trace::slot_bytes;
+  trace::again_record r{};
+  if (static_cast<record_kind>(last[0]) == record_kind::again && c.entries < std::size(r.entry)) {
+    std::memcpy(&r, last, sizeof(r));
+  } else {
+    last = c.data.data() + std::size_t{c.used++} * trace::slot_bytes;
+    r.kind = record_kind::again;
+    r.slots = 1;
+    r.begin = c.again_begin = now_ + 500;
+    c.entries = 0;
+  }
+  const std::uint64_t begin = now_ + 500;
+  r.entry[c.entries++] = c.event | (begin - c.again_begin) << 8 | took << (8 + trace::again_tick_bits);
+  c.again_begin = begin;
+  std::memcpy(last, &r, sizeof(r));
+  now_ = begin + took;
+  return begin;
 }
 
 void trace_builder::status(std::uint32_t thread, std::uint64_t stream, std::uint64_t begin, trace::capture_status s) {

@@ -35,6 +35,10 @@ class trace_builder {
   void name_thread(std::uint32_t thread, std::string_view name);
   // Writes the event; returns its begin.
   std::uint64_t call(std::uint32_t thread, const built_call& c);
+  // The thread's newest event once more, as one word of an `again` record; returns its begin. The event must lie in the
+  // chunk that the thread is writing.
+  std::uint64_t again(std::uint32_t thread);
+  bool room(std::uint32_t thread) const { return chunks_[chunk_of_.at(thread)].used < trace::slots_per_chunk; }
   std::uint64_t now() const { return now_; }
   void wait(std::uint64_t ticks) { now_ += ticks; }
 
@@ -63,6 +67,9 @@ class trace_builder {
   struct chunk {
     std::vector<std::byte> data;
     std::uint32_t used = 1;
+    std::uint32_t event = 0; // slot of the newest event
+    std::uint32_t entries = 0;
+    std::uint64_t again_begin = 0;
   };
   std::byte* reserve(std::uint32_t thread, std::size_t slots);
   void payload(std::uint32_t thread, trace::payload_record head, std::span<const std::byte> first,

@@ -12,11 +12,11 @@ namespace capturesan::shim {
 
 namespace {
 
-enum block_flag : u32 { block_private = 1, block_in_graph = 4 };
+enum block_flag : u64 { block_private = 1, block_in_graph = 4 };
 constexpr u64 known_before = 2; // of a block record; with block_private
 
 struct block_tables {
-  range_index<u64{1} << 20> live;
+  range_index<u64{1} << 29> live; // 256 GiB
   range_filter of_graphs;
 };
 std::atomic<block_tables*> tables; // mapped by the first report; the kernel wipes it on fork
@@ -58,18 +58,15 @@ void block_out(u64 base, u64 bytes) {
   if (b == nullptr) {
     return;
   }
-  auto* s = b->live.put(base, bytes);
   bool is_private = false;
   if (window_is_open()) {
     const thread_state* t = thread_if_any();
     is_private = t != nullptr && t->asked_capturing != 0;
   }
-  if (s != nullptr && is_private) {
-    s->flags.store(block_private, std::memory_order_relaxed);
-  }
+  auto* s = b->live.put(base, bytes, is_private ? u64{block_private} : 0);
   if (live_execs.load(std::memory_order_relaxed) != 0 && b->of_graphs.meets(base, bytes)) {
     if (s != nullptr) {
-      s->flags.fetch_or(block_in_graph, std::memory_order_relaxed); // where a graph's memory was: its end matters too
+      s->add_flags(block_in_graph); // where a graph's memory was: its end matters too
     }
     write_block_event(trace::foreign_id::framework_block_alloc, base, bytes, is_private ? 1 : 0);
   }
@@ -78,10 +75,10 @@ void block_out(u64 base, u64 bytes) {
 void block_back(u64 base, u64 bytes) {
   block_tables* b = tables.load(std::memory_order_acquire);
   auto* s = b == nullptr ? nullptr : b->live.at(base);
-  if (s == nullptr || s->bytes.load(std::memory_order_relaxed) == 0) {
+  if (s == nullptr || s->bytes() == 0) {
     return;
   }
-  const bool told = (s->flags.load(std::memory_order_relaxed) & block_in_graph) != 0;
+  const bool told = (s->flags() & block_in_graph) != 0;
   b->live.remove(*s);
   if (told) {
     if (options.poison) {
@@ -99,9 +96,9 @@ void note_address(block_tables* b, thread_state* t, u64 address) {
   if (s == nullptr) {
     return;
   }
-  const u32 flags = s->flags.fetch_or(block_in_graph, std::memory_order_acq_rel);
-  const u64 base = s->base.load(std::memory_order_relaxed);
-  const u64 bytes = s->bytes.load(std::memory_order_relaxed);
+  const u64 flags = s->add_flags(block_in_graph);
+  const u64 base = s->base();
+  const u64 bytes = s->bytes();
   if ((flags & block_in_graph) != 0 || bytes == 0) {
     return; // its end will be recorded anyway
   }

@@ -4,13 +4,12 @@
 
 #include "interpose/node_params.h"
 #include "interpose/operands.h"
+#include "interpose/quick.h"
 #include "interpose/real.h"
 #include "interpose/state.h"
 #include "interpose/tensor_maps.h"
 
 namespace capturesan::shim {
-
-using trace::call_class;
 
 struct call_frame {
   call_id id;
@@ -96,7 +95,85 @@ struct hook<Id, CUresult(A...)> {
         return reinterpret_cast<fn_type>(real(Id))(a...);
       }
     }
+    // Frameworks set the same context again and again; only a change is news.
+    if constexpr (row.cls == call_class::context_set) {
+      if (nothing_special()) [[likely]] {
+        thread_state* t = quick_thread();
+        if (t != nullptr && operands_of<Id>::a::before(std::tie(a...)) == t->context) {
+          quick_event q{};
+          q.begin = now_ticks();
+          const CUresult r = reinterpret_cast<fn_type>(real(Id))(a...);
+          if (r == CUDA_SUCCESS) [[likely]] {
+            return r;
+          }
+          q.id = Id;
+          q.arg[0] = t->context;
+          q.end = now_ticks();
+          return finish(t, here(), q, r, quick_result::eventful, a...);
+        }
+      }
+    } else if constexpr (may_be_quick(row.cls)) {
+      if (nothing_special()) [[likely]] {
+        if (thread_state* t = quick_thread()) [[likely]] {
+          return quick(t, here(), a...);
+        }
+      }
+    }
     return recorded(here(), a...);
+  }
+
+  // As `recorded`, for a thread that quick_thread() let through.
+  [[gnu::always_inline]] static CUresult quick(thread_state* t, call_site from, A... a) {
+    using ops = operands_of<Id>;
+    const auto args = std::tie(a...);
+    quick_event q;
+    q.id = Id;
+    q.arg[0] = ops::a::before(args);
+    if constexpr (row.cls == call_class::graph_launch) {
+      q.arg[1] = from.caller;
+      q.arg[2] = from.stack_pointer; // what lies below is gone
+    } else {
+      q.arg[1] = ops::b::before(args);
+      q.arg[2] = ops::c::before(args);
+    }
+    q.stream = stream_of(a...);
+    if (!quick_begin(t, q, row.cls)) [[unlikely]] {
+      return recorded(from, a...);
+    }
+    const CUresult r = reinterpret_cast<fn_type>(real(Id))(a...);
+    const quick_result how = quick_end(t, q, r);
+    if (how == quick_result::written) [[likely]] {
+      return r;
+    }
+    return finish(t, from, q, r, how, a...);
+  }
+
+  // What is left to do for a call that began on the short way.
+  [[gnu::noinline]] static CUresult finish(thread_state* t, call_site from, quick_event& q, CUresult r,
+                                           quick_result how, A... a) {
+    call_frame f{};
+    f.id = Id;
+    f.cls = row.cls;
+    f.when = when;
+    f.caller = from.caller;
+    f.t = t;
+    f.begin = q.begin;
+    f.end = q.end;
+    f.stream = q.stream;
+    f.result = r;
+    for (int i = 0; i < 3; ++i) {
+      f.arg[i] = q.arg[i];
+    }
+    take_all_results(f, std::tie(a...));
+    if (how == quick_result::eventful) {
+      after_call(f);
+    } else {
+      for (int i = 0; i < 3; ++i) {
+        q.arg[i] = f.arg[i];
+      }
+      write_quick(t, q, row.cls);
+    }
+    return r;
   }
 
   [[gnu::noinline]] static CUresult recorded(call_site from, A... a) {
@@ -123,10 +200,7 @@ struct hook<Id, CUresult(A...)> {
     if constexpr (row.cls != call_class::graph_launch) {
       f.arg[2] = ops::c::before(args);
     }
-    f.stream = operand::stream_of(a...);
-    if constexpr (per_thread) {
-      f.stream = f.stream == 0 ? per_thread_stream : f.stream;
-    }
+    f.stream = stream_of(a...);
     if constexpr (row.cls == call_class::launch) {
       operand::take_arrays(f.arrays, a...);
     }
@@ -136,14 +210,27 @@ struct hook<Id, CUresult(A...)> {
     before_call(f);
     f.result = fn(a...);
     f.end = now_ticks();
-    take_results<typename ops::a>(f, 0, args);
-    take_results<typename ops::b>(f, 1, args);
-    take_results<typename ops::c>(f, 2, args);
+    take_all_results(f, args);
     after_call(f);
     return f.result;
   }
 
  private:
+  static u64 stream_of(A... a) {
+    const u64 stream = operand::stream_of(a...);
+    return per_thread && stream == 0 ? per_thread_stream : stream;
+  }
+
+  template <class Args>
+  static void take_all_results(call_frame& f, const Args& args) {
+    using ops = operands_of<Id>;
+    take_results<typename ops::a>(f, 0, args);
+    if constexpr (row.cls != call_class::graph_launch) {
+      take_results<typename ops::b>(f, 1, args);
+      take_results<typename ops::c>(f, 2, args);
+    }
+  }
+
   [[gnu::always_inline]] static call_site here() {
     return {reinterpret_cast<u64>(__builtin_return_address(0)), reinterpret_cast<u64>(__builtin_dwarf_cfa())};
   }

@@ -23,6 +23,54 @@ std::atomic<u64> not_kept;
 std::atomic<u64> owner_session;
 spin_lock table_lock; // writers only
 
+// Pages that a range lies in, by hash: a program frees thousands of times a second, and nearly all of it is elsewhere.
+class page_marks {
+ public:
+  void add(u64 begin, u64 end) { // under table_lock
+    if (pages(begin, end) > most) {
+      wide_.store(1, std::memory_order_relaxed);
+      return;
+    }
+    for (u64 page = begin / page_bytes; page <= (end - 1) / page_bytes; ++page) {
+      const u64 bit = mix(page);
+      bits_[bit / 64 % words].fetch_or(u64{1} << (bit % 64), std::memory_order_relaxed);
+    }
+  }
+  bool meet(u64 begin, u64 end) const {
+    if (wide_.load(std::memory_order_relaxed) != 0 || pages(begin, end) > most) {
+      return true;
+    }
+    for (u64 page = begin / page_bytes; page <= (end - 1) / page_bytes; ++page) {
+      const u64 bit = mix(page);
+      if ((bits_[bit / 64 % words].load(std::memory_order_relaxed) >> (bit % 64) & 1) != 0) {
+        return true;
+      }
+    }
+    return false;
+  }
+  void clear() { // under table_lock
+    wide_.store(0, std::memory_order_relaxed);
+    for (std::atomic<u64>& word : bits_) {
+      word.store(0, std::memory_order_relaxed);
+    }
+  }
+
+ private:
+  static constexpr u64 page_bytes = 4096, words = 256;
+  static constexpr u64 most = 16; // pages; longer ranges are not marked, and always looked for
+  static u64 pages(u64 begin, u64 end) { return (end - 1) / page_bytes - begin / page_bytes + 1; }
+  std::atomic<u64> bits_[words];
+  std::atomic<u32> wide_;
+};
+page_marks marks;
+
+// One range less; under table_lock.
+void disarm_one() {
+  if (armed.fetch_sub(1, std::memory_order_relaxed) == 1) {
+    marks.clear();
+  }
+}
+
 bool is_page_locked(u64 address) {
   auto* ask = driver_function<decltype(cuPointerGetAttribute)>(call_id::cuPointerGetAttribute);
   unsigned type = 0;
@@ -41,6 +89,7 @@ void add_range(u64 exec, u64 begin, u64 bytes) {
       r.begin.store(0, std::memory_order_relaxed);
     }
     armed.store(0, std::memory_order_relaxed);
+    marks.clear();
   }
   for (u32 i = 0; i < max_host_ranges; ++i) {
     host_range& r = ranges[i];
@@ -53,6 +102,7 @@ void add_range(u64 exec, u64 begin, u64 bytes) {
     r.end.store(end, std::memory_order_relaxed);
     r.exec.store(exec, std::memory_order_relaxed);
     r.begin.store(begin, std::memory_order_release);
+    marks.add(begin, end);
     if (end > highest.load(std::memory_order_relaxed)) {
       highest.store(end, std::memory_order_relaxed);
     }
@@ -75,7 +125,7 @@ bool take_out(u64 begin, u64 end) {
     locked guard(table_lock);
     if (r.begin.load(std::memory_order_relaxed) == b) {
       r.begin.store(0, std::memory_order_relaxed);
-      armed.fetch_sub(1, std::memory_order_relaxed);
+      disarm_one();
       met = true;
     }
   }
@@ -109,7 +159,7 @@ void forget_host_ranges(u64 exec) {
   for (host_range& r : ranges) {
     if (r.begin.load(std::memory_order_relaxed) != 0 && r.exec.load(std::memory_order_relaxed) == exec) {
       r.begin.store(0, std::memory_order_relaxed);
-      armed.fetch_sub(1, std::memory_order_relaxed);
+      disarm_one();
     }
   }
 }
@@ -130,13 +180,14 @@ namespace {
 
 // Memory from `begin` on is about to go. `bytes` 0: its size is not known.
 void host_memory_goes(trace::foreign_id id, u64 begin, u64 bytes) {
-  if (begin >= highest.load(std::memory_order_relaxed) || process == nullptr ||
+  const u64 end = begin + (bytes == 0 ? 1 : bytes);
+  if (begin >= highest.load(std::memory_order_relaxed) || !marks.meet(begin, end) || process == nullptr ||
       owner_session.load(std::memory_order_relaxed) != process->session.load(std::memory_order_relaxed) ||
       inside_own_calls()) {
     return;
   }
   const errno_keeper keep;
-  if (!take_out(begin, begin + (bytes == 0 ? 1 : bytes))) {
+  if (!take_out(begin, end)) {
     return;
   }
   thread_state* t = enter_thread();
@@ -144,7 +195,7 @@ void host_memory_goes(trace::foreign_id id, u64 begin, u64 bytes) {
     return;
   }
   const own_calls own;
-  write_foreign_event(t, id, begin, bytes == 0 ? 1 : bytes, 0, true);
+  write_foreign_event(t, id, begin, end - begin, 0, true);
 }
 
 } // namespace

@@ -12,7 +12,7 @@ namespace {
 
 constexpr unsigned char not_a_number = 0xff; // all bits set is a NaN in every floating-point format
 
-using allocation_index = range_index<u64{1} << 17>;
+using allocation_index = range_index<u64{1} << 29>;
 std::atomic<allocation_index*> allocations;
 std::atomic<u64> filled, left; // referred to by a graph and freed
 
@@ -69,7 +69,7 @@ void poison_allocated(u64 address, u64 bytes) {
 void poison_note_address(u64 address) {
   if (allocation_index* all = index_of(false)) {
     if (auto* s = all->find(address)) {
-      s->flags.store(1, std::memory_order_relaxed);
+      s->add_flags(1);
     }
   }
 }
@@ -77,11 +77,11 @@ void poison_note_address(u64 address) {
 void poison_before_free(const call_frame& f) {
   allocation_index* all = index_of(false);
   auto* s = all == nullptr ? nullptr : all->at(f.arg[0]);
-  const u64 bytes = s == nullptr ? 0 : s->bytes.load(std::memory_order_relaxed);
+  const u64 bytes = s == nullptr ? 0 : s->bytes();
   if (bytes == 0) {
     return;
   }
-  const bool referred_to = s->flags.load(std::memory_order_relaxed) != 0 && graphs_alive();
+  const bool referred_to = s->flags() != 0 && graphs_alive();
   if (f.in_window) { // a wait would break the capture; a free in one is a node, or refused
     left.fetch_add(referred_to ? 1 : 0, std::memory_order_relaxed);
     return;

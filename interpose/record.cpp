@@ -21,53 +21,6 @@ bool is_refusal(CUresult r) {
   return r >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && r <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
 }
 
-// A call that may wait for the device or for another thread: its entry is published, so that a hang can be seen.
-bool may_block(call_class c) {
-  switch (c) {
-  case call_class::sync:
-  case call_class::memcpy_sync:
-  case call_class::memset_sync:
-  case call_class::free:
-  case call_class::host_free:
-  case call_class::graph_launch:
-  case call_class::context_destroy:
-  case call_class::module_unload:
-    return true;
-  default:
-    return false;
-  }
-}
-
-void publish(const call_frame& f) {
-  trace::chunk_header* c = f.t->chunk;
-  if (c == nullptr) {
-    return;
-  }
-  c->pending_call.store(static_cast<u32>(f.id), std::memory_order_relaxed);
-  c->pending_stream.store(f.stream, std::memory_order_relaxed);
-  c->pending_arg.store(f.arg[0], std::memory_order_relaxed);
-  c->pending_begin.store(f.begin, std::memory_order_release);
-}
-
-void write_call_name(call_frame& f) {
-  if (f.t->last_call == static_cast<u32>(f.id) + 1) {
-    return;
-  }
-  f.t->last_call = static_cast<u32>(f.id) + 1;
-  std::atomic<u8>& done = process->named_calls[static_cast<std::size_t>(f.id)];
-  if (done.load(std::memory_order_acquire) != 0) {
-    return;
-  }
-  const std::string_view name = trace::info(f.id).symbol;
-  trace::payload_record head{};
-  head.kind = trace::record_kind::call_name;
-  head.aux = static_cast<u16>(f.id);
-  write_payload(f.t, head, name.data(), name.size());
-  // Only now: an event of another thread must never be visible before the name of its call. Two threads may both write
-  // it.
-  done.store(1, std::memory_order_release);
-}
-
 bool wanted(call_frame& f) {
   const bool window = f.in_window || window_open();
   if (window && is_refusal(f.result)) {
@@ -116,7 +69,7 @@ bool wants_stack(const call_frame& f) {
   case call_class::module_unload:
     return true;
   case call_class::graph_launch: {
-    const u64 site = mix(f.arg[0]) ^ f.caller;
+    const u64 site = launch_site(f.arg[0], f.caller);
     const bool repeated = site == f.t->last_site;
     f.t->last_site = site;
     return !repeated && process->launch_sites.insert(site);
@@ -204,7 +157,7 @@ void write_details(call_frame& f, u8& flags) {
 }
 
 void write_event(call_frame& f) {
-  write_call_name(f);
+  write_call_name(f.t, f.id);
   u8 flags = 0;
   if (f.in_window) {
     flags = static_cast<u8>(flags | trace::event_in_window);
@@ -252,6 +205,25 @@ void keep_window_state(call_frame& f) {
 }
 
 } // namespace
+
+void write_call_name(thread_state* t, call_id id) {
+  if (t->last_call == static_cast<u32>(id) + 1) {
+    return;
+  }
+  t->last_call = static_cast<u32>(id) + 1;
+  std::atomic<u8>& done = process->named_calls[static_cast<std::size_t>(id)];
+  if (done.load(std::memory_order_acquire) != 0) {
+    return;
+  }
+  const std::string_view name = trace::info(id).symbol;
+  trace::payload_record head{};
+  head.kind = trace::record_kind::call_name;
+  head.aux = static_cast<u16>(id);
+  write_payload(t, head, name.data(), name.size());
+  // Only now: an event of another thread must never be visible before the name of its call. Two threads may both write
+  // it.
+  done.store(1, std::memory_order_release);
+}
 
 CUresult missing_entry_point(call_id) {
   return (attention.load(std::memory_order_relaxed) & attention_unresolved) == 0 ? CUDA_ERROR_NOT_SUPPORTED
@@ -319,8 +291,8 @@ void before_call(call_frame& f) {
   default:
     break;
   }
-  if (may_block(f.cls)) {
-    publish(f);
+  if (may_block(f.cls) && f.t->chunk != nullptr) {
+    publish(f.t->chunk, f.id, f.stream, f.arg[0], f.begin);
   }
   if (f.cls == call_class::launch && !f.in_window) {
     f.first_launch = f.arg[0] != 0 && process->launched.insert(f.arg[0]);
@@ -330,11 +302,11 @@ void before_call(call_frame& f) {
 void after_call(call_frame& f) {
   const errno_keeper keep;
   const own_calls own;
-  if (f.t->session != process->session.load(std::memory_order_relaxed)) {
+  if (f.t->session == 0 || f.t->session != process->session.load(std::memory_order_relaxed)) {
     return; // the call forked (a host callback): another process, another file
   }
-  if (may_block(f.cls) && f.t->chunk != nullptr) {
-    f.t->chunk->pending_begin.store(0, std::memory_order_relaxed);
+  if (may_block(f.cls)) {
+    unpublish(f.t);
   }
   if (f.t->busy != 0) {
     count_lost(trace::lost_why::none, 1);

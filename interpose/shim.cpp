@@ -21,6 +21,8 @@ namespace capturesan::shim {
 process_state* process;
 settings options;
 std::atomic<u32> attention{attention_unresolved};
+__thread thread_state* current_thread;
+__thread u32 own_depth;
 
 namespace {
 
@@ -28,10 +30,6 @@ std::atomic<u32> started; // 0 no, 1 being done, 2 done
 u32 first_pid;
 pthread_key_t thread_key;
 bool have_thread_key;
-
-// One word of static TLS: programs that dlopen large libraries run out of it easily.
-thread_local thread_state* current_thread __attribute__((tls_model("initial-exec")));
-thread_local u32 own_depth __attribute__((tls_model("initial-exec")));
 
 bool text_is(const char* a, const char* b) { return a != nullptr && std::strcmp(a, b) == 0; }
 
@@ -134,6 +132,7 @@ void strip_environment() {
 
 void on_fork_in_child() { // only where the kernel cannot wipe
   std::memset(static_cast<void*>(process), 0, sizeof(*process));
+  current_thread = nullptr;
 }
 
 bool map_state() {
@@ -227,6 +226,7 @@ thread_state* new_thread_state() { // under file_lock
     if (at == -1) {
       return nullptr;
     }
+    raw(SYS_madvise, at, per_slab * sizeof(thread_state), MADV_WIPEONFORK); // a child must not write into our chunks
     p.slab = reinterpret_cast<thread_state*>(at);
     p.slab_left = per_slab;
   }
@@ -266,10 +266,6 @@ thread_state* start_thread() {
 
 } // namespace
 
-own_calls::own_calls() { ++own_depth; }
-own_calls::~own_calls() { --own_depth; }
-bool inside_own_calls() { return own_depth != 0; }
-
 void start() {
   if (started.load(std::memory_order_acquire) == 2) [[likely]] {
     return;
@@ -296,7 +292,7 @@ void start() {
 
 thread_state* thread_if_any() {
   thread_state* t = current_thread;
-  return t != nullptr && t->session == process->session.load(std::memory_order_relaxed) ? t : nullptr;
+  return t != nullptr && t->session != 0 && t->session == process->session.load(std::memory_order_relaxed) ? t : nullptr;
 }
 
 thread_state* enter_thread() {

@@ -26,26 +26,30 @@ struct descriptor_slot {
 };
 inline constexpr std::size_t max_descriptors = 8192;
 
-struct thread_state {
+struct alignas(64) thread_state {
+  // One cache line with all that a repeated call looks at, and one with `like`.
   u64 session;                // == process_state::session while this state is valid
   trace::chunk_header* chunk; // may be null: no chunk could be had
+  u64 again_begin;            // of the last entry in the open `again` record
+  u64 last_site;              // of the last graph launch
   u64 context;                // last context recorded as current
   u32 used;                   // committed slots of the chunk
-  u32 index;                  // from 1
+  u16 again;                  // slot of the open `again` record, 0 = none
+  u16 again_entries;          // in it
+  u32 busy;            // the shim is writing on this thread: a nested hook (signal handler) passes through
+  u32 asked_capturing; // whether the stream that this thread asked about last was capturing
+  u32 index;           // from 1
   u32 tid;
-  u32 busy; // the shim is writing on this thread: a nested hook (signal handler) passes through
+  u8 like[64]; // slots of events that later calls may equal, by hash; 0 = none
   thread_state* next_free;
-  // What the last event was, so that a repeated call need not look things up again in memory that is cold by then.
-  u64 last_site; // of the last graph launch
-  u32 last_call; // call id + 1
   // Inside a callback-watched window only: the CUDA runtime call that this thread is in, modules loaded since its last
   // event.
-  u32 modules_loaded;
   const char* runtime_call;
-  u32 runtime_window;  // process_state::cupti_windows at that time
-  u32 asked_capturing; // whether the stream that this thread asked about last was capturing
+  u32 runtime_window; // process_state::cupti_windows at that time
+  u32 modules_loaded;
+  u32 last_call; // call id + 1: a repeated call need not look up whether its name is written
 };
-static_assert(sizeof(thread_state) <= 80);
+static_assert(offsetof(thread_state, like) == 64 && sizeof(thread_state) <= 192);
 
 struct process_state {
   std::atomic<u64> session; // 0 = not started in this process
@@ -99,6 +103,10 @@ struct process_state {
 
 extern process_state* process; // mapped by the constructor, or by the first hook before it
 
+// Two words of static TLS: programs that dlopen large libraries run out of it easily.
+extern __thread thread_state* current_thread __attribute__((tls_model("initial-exec")));
+extern __thread u32 own_depth __attribute__((tls_model("initial-exec")));
+
 // Bits that send a hook into its slow path.
 enum attention_bit : u32 {
   attention_unresolved = 1, // the real entry points are not known yet
@@ -136,12 +144,18 @@ thread_state* enter_thread();
 // --cupti=verify must not.
 class own_calls {
  public:
-  own_calls();
-  ~own_calls();
+  own_calls() {
+    ++own_depth;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
+  ~own_calls() {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    --own_depth;
+  }
   own_calls(const own_calls&) = delete;
   own_calls& operator=(const own_calls&) = delete;
 };
-bool inside_own_calls();
+inline bool inside_own_calls() { return own_depth != 0; }
 
 // Ends recording in this image; the file stays valid. For exit handlers.
 void mark_ended(trace::process_state why);

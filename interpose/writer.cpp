@@ -124,7 +124,6 @@ chunk_header* recycled_chunk() { // under file_lock
     if (c->state.load(std::memory_order_acquire) == static_cast<u32>(trace::chunk_state::consumed) &&
         c->purpose == trace::chunk_purpose::events) {
       c->used.store(0, std::memory_order_release); // a reader that looks now sees an empty chunk
-      std::memset(reinterpret_cast<u8*>(c) + sizeof(chunk_header), 0, trace::chunk_bytes - sizeof(chunk_header));
       c->pending_begin.store(0, std::memory_order_relaxed);
       c->sequence = ++p.next_sequence;
       c->state.store(static_cast<u32>(trace::chunk_state::open), std::memory_order_release);
@@ -260,12 +259,14 @@ bool take_chunk(thread_state* t) {
     return false;
   }
   t->used = c->used.load(std::memory_order_relaxed);
+  t->again = 0;
+  std::memset(t->like, 0, sizeof(t->like));
   if (t == &process->definitions) {
     c->purpose = trace::chunk_purpose::definitions;
     return true;
   }
-  auto* r =
-      reinterpret_cast<trace::thread_record*>(reinterpret_cast<u8*>(c) + std::size_t{t->used} * trace::slot_bytes);
+  auto* r = static_cast<trace::thread_record*>(slot_of(c, t->used));
+  std::memset(static_cast<void*>(r), 0, sizeof(*r));
   fill_thread_record(*r, t);
   commit(t, 1);
   return true;
@@ -288,7 +289,7 @@ void release_thread(thread_state* t) {
   process->free_threads = t;
 }
 
-void* reserve(thread_state* t, std::size_t slots) {
+void* reserve_unset(thread_state* t, std::size_t slots) {
   if (t->chunk == nullptr || t->used + slots > trace::slots_per_chunk) {
     if (slots >= trace::slots_per_chunk - 1) {
       count_lost(lost_why::io, 1);
@@ -314,7 +315,15 @@ void* reserve(thread_state* t, std::size_t slots) {
       return nullptr;
     }
   }
-  return reinterpret_cast<u8*>(t->chunk) + std::size_t{t->used} * trace::slot_bytes;
+  return slot_of(t->chunk, t->used);
+}
+
+void* reserve(thread_state* t, std::size_t slots) {
+  void* at = reserve_unset(t, slots);
+  if (at != nullptr) {
+    std::memset(at, 0, slots * trace::slot_bytes); // a chunk that is used anew has its old records
+  }
+  return at;
 }
 
 void commit(thread_state* t, std::size_t slots) {

@@ -6,6 +6,10 @@
 
 namespace capturesan::shim {
 
+inline void* slot_of(trace::chunk_header* c, std::size_t slot) {
+  return reinterpret_cast<u8*>(c) + slot * trace::slot_bytes;
+}
+
 // Opens the file of this process and maps its header. Called once per process under process->file_lock. False: nothing
 // will be recorded.
 bool open_trace();
@@ -13,6 +17,7 @@ bool open_trace();
 // Space for a record of `slots` slots in the thread's chunk, zeroed; null if there is none (counted as lost). The
 // record becomes visible with commit(). One thread writes one record at a time.
 void* reserve(thread_state* t, std::size_t slots);
+void* reserve_unset(thread_state* t, std::size_t slots); // the same, for who writes every byte of it
 void commit(thread_state* t, std::size_t slots);
 
 // Counts records that could not be written.

@@ -2,7 +2,8 @@
 // a file that may have been cut off at any byte.
 //
 // Rules for changing this file
-//   * Never move, resize or reuse a field; append a new record kind instead and raise format_minor (format.h).
+//   * Never move, resize or reuse a field; append a new record kind instead and raise format_minor (format.h), or
+//   format_major if who skips the record would miss events.
 //   * Every record is a whole number of 64-byte slots and begins with `kind` and `slots`; a reader skips kinds it does
 //   not know.
 //   * A record that belongs to an event (its graph nodes, texts, capture statuses, a new stack) is written before the
@@ -36,7 +37,8 @@ inline constexpr std::size_t slot_bytes = 64;
   RECORD(thread_end, 13, "a thread ended that had begun a capture which was still open")                               \
   RECORD(edges, 14, "edges between the nodes of a graph with memory nodes, before the event that instantiates it")     \
   RECORD(descriptor, 20, "a tensor map in the parameters of the node that follows")                                    \
-  RECORD(block, 21, "a block of a framework's allocator that a node of this graph refers to")
+  RECORD(block, 21, "a block of a framework's allocator that a node of this graph refers to")                          \
+  RECORD(again, 22, "up to six calls that differ from earlier ones of this chunk in nothing but their times")
 
 enum class record_kind : std::uint8_t {
 #define RECORD(name, value, meaning) name = value,
@@ -211,6 +213,24 @@ struct thread_end_record {
   std::uint64_t reserved1[6];
 };
 static_assert(sizeof(thread_end_record) == slot_bytes);
+
+// Calls like earlier ones. An entry stands for an event equal to the one in `slot` of the same chunk, but for its times;
+// that one was written by the same thread and has neither stack nor flags. An entry is one word, stored with release
+// order: a word that is not zero is whole, the first zero ends the record. Entries are appended as long as nothing else
+// follows in the chunk, so the last record of a chunk that is being written may still grow.
+//   bits 0-7 slot, 8-35 ticks from the entry before to this one's begin (0 for the first), 36-63 ticks from begin to end,
+//   all ones: the call has not returned, or its event stands elsewhere because calls were made meanwhile
+struct again_record {
+  record_kind kind;
+  std::uint8_t slots; // 1
+  std::uint16_t reserved0;
+  std::uint32_t reserved1;
+  std::uint64_t begin; // ticks at entry of the first call
+  std::uint64_t entry[6];
+};
+static_assert(sizeof(again_record) == slot_bytes);
+inline constexpr unsigned again_tick_bits = 28;
+inline constexpr std::uint64_t again_tick_mask = (std::uint64_t{1} << again_tick_bits) - 1;
 
 struct lost_record {
   record_kind kind;

@@ -72,7 +72,7 @@ TEST_CASE("range index: as a map, over a million changes") {
     }
     const u64 address = base + random() % (4096 * 512);
     const auto* found = index->find(address);
-    REQUIRE((found == nullptr ? 0 : found->base.load()) == holder(address));
+    REQUIRE((found == nullptr ? 0 : found->base()) == holder(address));
   }
 }
 
