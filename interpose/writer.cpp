@@ -129,6 +129,9 @@ chunk_header* recycled_chunk() { // under file_lock
       c->sequence = ++p.next_sequence;
       c->state.store(static_cast<u32>(trace::chunk_state::open), std::memory_order_release);
       c->used.store(1, std::memory_order_release);
+      if (c->sealed_at > p.header->recycled_until.load(std::memory_order_relaxed)) {
+        p.header->recycled_until.store(c->sealed_at, std::memory_order_relaxed);
+      }
       p.header->recycled.fetch_add(1, std::memory_order_relaxed);
       return c;
     }
@@ -164,12 +167,17 @@ chunk_header* new_chunk() { // under file_lock
   return c;
 }
 
-void fill_thread_record(trace::thread_record& r, const thread_state* t) {
+void seal(chunk_header* c) {
+  c->sealed_at = now_ticks();
+  c->state.store(static_cast<u32>(trace::chunk_state::sealed), std::memory_order_release);
+}
+
+void fill_thread_record(trace::thread_record& r, const thread_state* t, u64 started) {
   r.kind = trace::record_kind::thread;
   r.slots = 1;
   r.index = t->index;
   r.tid = t->tid;
-  r.started = now_ticks();
+  r.started = started;
   raw(SYS_prctl, PR_GET_NAME, word(r.name));
 }
 
@@ -249,6 +257,8 @@ bool is_definition(trace::record_kind k) {
 }
 
 bool take_chunk(thread_state* t) {
+  // Before the chunk is taken: a reader concludes from it that chunks behind this one are younger.
+  const u64 started = now_ticks();
   chunk_header* c = nullptr;
   {
     locked guard(process->file_lock);
@@ -266,7 +276,7 @@ bool take_chunk(thread_state* t) {
   }
   auto* r =
       reinterpret_cast<trace::thread_record*>(reinterpret_cast<u8*>(c) + std::size_t{t->used} * trace::slot_bytes);
-  fill_thread_record(*r, t);
+  fill_thread_record(*r, t, started);
   commit(t, 1);
   return true;
 }
@@ -279,7 +289,7 @@ void release_thread(thread_state* t) {
     if (t->used + 8 < trace::slots_per_chunk && p.free_chunk_count < sizeof(p.free_chunks) / sizeof(p.free_chunks[0])) {
       p.free_chunks[p.free_chunk_count++] = t->chunk;
     } else {
-      t->chunk->state.store(static_cast<u32>(trace::chunk_state::sealed), std::memory_order_release);
+      seal(t->chunk);
     }
   }
   t->chunk = nullptr;
@@ -295,7 +305,7 @@ void* reserve(thread_state* t, std::size_t slots) {
       return nullptr;
     }
     if (t->chunk != nullptr) {
-      t->chunk->state.store(static_cast<u32>(trace::chunk_state::sealed), std::memory_order_release);
+      seal(t->chunk);
       t->chunk = nullptr;
     }
     // A recycled chunk may be too full for a large record; the next one is not.
@@ -305,7 +315,7 @@ void* reserve(thread_state* t, std::size_t slots) {
         return nullptr;
       }
       if (t->used + slots > trace::slots_per_chunk) {
-        t->chunk->state.store(static_cast<u32>(trace::chunk_state::sealed), std::memory_order_release);
+        seal(t->chunk);
         t->chunk = nullptr;
       }
     }
