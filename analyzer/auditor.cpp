@@ -191,6 +191,7 @@ void auditor::finish() {
   finished_ = true;
   read_up_to(merger::no_horizon);
   for (const auto& p : model_.processes()) {
+    p->now_ns = INT64_MAX; // nothing follows
     std::vector<notice> found;
     model_.at_end(*p, found);
     for (notice& n : found) engine_.on_notice(*p, n);
@@ -227,6 +228,10 @@ void auditor::report_process(process_state& p) {
     engine_.on_own_event(
         own_event::trace_lost, p, last_ns_,
         {fmt::format("{} is cut off or damaged", std::filesystem::path(t.path).filename().string()), 0});
+  }
+  if (!t.gaps.unnamed.empty()) {
+    summary_.complete = false;
+    engine_.on_own_event(own_event::trace_lost, p, last_ns_, {"the trace does not name all of its calls", 0});
   }
   if (t.recycled > 0) {
     summary_.complete = false;
@@ -324,7 +329,7 @@ void auditor::summarize() {
     }
     s.threads += t.threads.size();
     s.dropped += t.lost;
-    if (t.truncated || t.recycled > 0) s.complete = false;
+    if (t.has_gaps()) s.complete = false;
     for (const auto& [handle, x] : p->execs) note_exec(*x);
     if (s.driver.kind != "unknown" || t.driver == trace::driver_kind::unknown) continue;
     s.driver.kind = t.driver == trace::driver_kind::real ? "real" : "simulated";

@@ -21,6 +21,7 @@ engine::engine(const compiled_rules& rules, finding_store& store)
 
 int engine::evaluate(event_view& v, const rule_list& rules) {
   int owner = -1;
+  if (!v.call->named) return owner; // nobody can say what it is
   const auto found = [&](int index) {
     if (owner < 0) owner = index;
   };
@@ -115,6 +116,7 @@ void engine::on_own_event(own_event what, process_state& p, std::int64_t at_ns, 
 }
 
 void engine::on_notice(process_state& p, notice& n) {
+  if (n.about.call != nullptr && !n.about.call->named) return;
   event_view v;
   v.process = &p;
   v.capture = n.capture;

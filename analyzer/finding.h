@@ -80,6 +80,7 @@ struct finding {
   std::vector<stack_frame> python; // innermost first
   std::uint64_t count = 1;         // how often it was found (same fingerprint)
   std::vector<cascade_call> cascade;
+  bool over_gap = false;   // records are missing that it hangs on: suspected, whatever the rule says
   std::string after;       // fingerprint of the finding this one followed in the same capture
   std::string fingerprint; // stable over runs, rebuilds, added lines and ASLR
   bool suppressed = false;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "analyzer/cuda_results.h"
+#include "analyzer/evidence.h"
 #include "analyzer/python_frames.h"
 
 namespace capturesan {
@@ -175,7 +176,16 @@ finding finding_store::make(const rule& r, const subject& s, const rule_variant*
     f.after = findings_[static_cast<std::size_t>(v.capture->culprit_finding)].fingerprint;
   }
   f.fingerprint = fingerprint(r, s, f);
+  doubt(f, s);
   return f;
+}
+
+// Where records are missing, what looks like a fault may be none.
+void finding_store::doubt(finding& f, const subject& s) {
+  if (f.conf == confidence::suspected || evidence_is_whole(s)) return;
+  f.conf = confidence::suspected;
+  f.over_gap = true;
+  f.message += " (the trace has a gap that this may hang on)";
 }
 
 // Rule, call, the nearest callers by module and symbol, and what the rule groups by. Nothing that a rebuild, another
@@ -192,7 +202,14 @@ int finding_store::add(const rule& r, const subject& s, const rule_variant* vari
   finding f = make(r, s, variant);
   const auto [it, fresh] = by_fingerprint_.try_emplace(f.fingerprint, static_cast<int>(findings_.size()));
   if (!fresh) {
-    ++findings_[static_cast<std::size_t>(it->second)].count;
+    finding& known = findings_[static_cast<std::size_t>(it->second)];
+    ++known.count;
+    if (known.over_gap && !f.over_gap) { // seen again where nothing is missing
+      known.conf = f.conf;
+      known.message = std::move(f.message);
+      known.over_gap = false;
+      if (on_new_) on_new_(known);
+    }
     return it->second;
   }
   findings_.push_back(std::move(f));

@@ -41,6 +41,7 @@ class finding_store {
   std::vector<stack_frame> launch_stack(process_state& p, const event_view& v);
   finding make(const rule& r, const subject& s, const rule_variant* variant);
   pointer_ref pointer(process_state& p, const subject& s);
+  static void doubt(finding& f, const subject& s);
   static std::string fingerprint(const rule& r, const subject& s, const finding& f);
 
   std::shared_ptr<symbolizer> names_;

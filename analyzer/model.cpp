@@ -123,7 +123,9 @@ void model::apply(const merged_event& e, event_view& v) {
   v.at_ns = e.at_ns;
   v.capture = nullptr;
   v.status = trace::capture_status::none;
-  v.on_capturing_stream = v.after_culprit = v.operand_open = v.is_replay = v.broke_capture = false;
+  v.on_capturing_stream = v.after_culprit = v.operand_open = v.is_replay = v.broke_capture = v.names_unknown = false;
+  p.now_ns = std::max(p.now_ns, e.at_ns);
+  if (!v.call->named) p.trace.gaps.unnamed.add(v.event->begin, v.event->end);
   v.piled_up = v.piled_live = 0;
   v.operand_event = nullptr;
   v.exec = nullptr;
@@ -145,7 +147,7 @@ void model::apply_call(process_state& p, event_view& v, const thread_cursor& rec
   if (names_event(cls)) look_at_operand_event(p, v);
   if (in_capture) find_capture(p, v, records);
   if (e.result != 0) {
-    if (in_capture) judge_refusal(p, v, records);
+    if (in_capture || records.has_side_records()) judge_refusal(p, v, records);
     apply_failure(p, v);
     return;
   }

@@ -258,6 +258,7 @@ struct process_state {
   memory_map memory;
   memory_map blocks;                                  // of a framework's allocator, as far as graphs are concerned
   std::vector<std::weak_ptr<allocation>> host_ranges; // pageable memory and stacks that graphs refer to
+  std::int64_t now_ns = INT64_MIN;                    // of the newest event taken in
   std::uint64_t memory_epoch() const { return memory.graph_epoch() + blocks.graph_epoch(); }
   std::unordered_map<std::uint64_t, std::uint64_t> primary_contexts; // by device
   std::set<std::uint64_t> modules;                                   // loaded ones, libraries included
@@ -294,6 +295,7 @@ struct event_view {
   std::string_view runtime_call;      // the CUDA runtime call it came from; empty if CUPTI did not tell
   std::uint64_t modules_loaded = 0;   // by the driver inside the call, as CUPTI told
   std::vector<pointer_use*> pointers; // of the replay: all at the first, then those whose memory changed
+  bool names_unknown = false;         // the status of a capture was recorded whose begin was not
   bool broke_capture = false;         // it failed with a result that is no capture's, and left the capture invalidated
   std::uint64_t piled_up = 0,
                 piled_live = 0; // of an instantiation: execs like this one that lie idle, and all made there

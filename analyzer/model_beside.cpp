@@ -229,8 +229,7 @@ void model::abandoned_at_end(process_state& p, std::vector<notice>& out) {
 }
 
 void model::at_end(process_state& p, std::vector<notice>& out) {
-  const traced_process& t = p.trace;
-  if (t.lost > 0 || t.truncated || t.recycled > 0) return; // what is missing may be in the gap
+  if (p.trace.has_gaps()) return; // what is missing may be in the gap
   for (auto& [handle, g] : p.graphs) judge_dropped(p, g, nullptr, false, out);
   abandoned_at_end(p, out);
   leaks_at_end(p, out);

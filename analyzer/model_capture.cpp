@@ -53,6 +53,11 @@ int preference(const capture_state& c, const event_view& v, capture_status statu
   return points;
 }
 
+// A capture that began after the call returned may have a status too, and is not known yet.
+bool begin_is_missing(const capture_state* c, const trace::capture_status_record& s, const event_view& v) {
+  return c == nullptr && s.begin < v.event->end;
+}
+
 } // namespace
 
 std::vector<stream_key> capture_state::unjoined() const {
@@ -117,6 +122,7 @@ void model::broke_otherwise(process_state& p, event_view& v, const thread_cursor
     if (r.kind != trace::record_kind::capture_status) return;
     const auto s = r.as<trace::capture_status_record>();
     auto* c = const_cast<capture_state*>(p.capture_at(s.stream, s.begin));
+    v.names_unknown = v.names_unknown || begin_is_missing(c, s, v);
     if (c == nullptr || s.status != capture_status::invalidated || !c->members.contains(key)) return;
     if (c->invalidated || c->culprit_seen) return;
     c->invalidated = c->culprit_seen = true;
@@ -143,6 +149,7 @@ void model::judge_refusal(process_state& p, event_view& v, const thread_cursor& 
     if (r.kind != trace::record_kind::capture_status) return;
     const auto s = r.as<trace::capture_status_record>();
     auto* c = const_cast<capture_state*>(p.capture_at(s.stream, s.begin));
+    v.names_unknown = v.names_unknown || begin_is_missing(c, s, v);
     if (c == nullptr) return;
     const bool reached = in_reach(p, *c, v, key);
     const int points = preference(*c, v, s.status, key, reached);

@@ -37,7 +37,17 @@ void traced_process::name_call(std::uint16_t id, std::string_view symbol) {
 
 const call_ref& traced_process::unnamed_call(std::uint16_t id) {
   name_call(id, "call " + std::to_string(id));
+  calls_[id].named = false;
   return calls_[id];
+}
+
+bool traced_process::may_miss(std::int64_t from_ns, std::int64_t until_ns) const {
+  const auto meets = [&](const tick_span& s) {
+    if (s.empty()) return false;
+    const bool begun = s.first == 0 || to_ns(s.first) <= until_ns;
+    return begun && (s.last == tick_span::no_end || from_ns <= to_ns(s.last));
+  };
+  return meets(gaps.dropped) || meets(gaps.unnamed) || meets(gaps.recycled) || meets(gaps.cut);
 }
 
 std::span<const std::uint64_t> traced_process::stack(std::uint32_t id) const {

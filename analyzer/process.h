@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "analyzer/gaps.h"
 #include "trace/call.h"
 #include "trace/event.h"
 #include "trace/format.h"
@@ -22,6 +23,7 @@ struct call_ref {
   std::string api;    // documented name
   trace::call_class cls = trace::call_class::attribute;
   bool known = false;       // this build has it in its list
+  bool named = true;        // the file says which call it is
   bool per_thread = false;  // stream 0 is the thread's own default stream
   bool order_entry = false; // takes its place at entry, not at exit
 };
@@ -58,6 +60,7 @@ class traced_process {
   trace::lost_why lost_reason = trace::lost_why::none;
   std::uint64_t recycled = 0; // chunks of the trace that were overwritten before they were read here
   bool truncated = false;     // cut off, or damaged somewhere
+  trace_gaps gaps;
   std::uint64_t clock_ticks = 0, clock_ns = 0;
   double ns_per_tick = 1.0;
   std::vector<traced_text> texts; // those that belong to no event
@@ -69,6 +72,15 @@ class traced_process {
                       static_cast<double>(static_cast<std::int64_t>(ticks - clock_ticks)) * ns_per_tick;
     constexpr double most = 9.0e18;
     return static_cast<std::int64_t>(ns < -most ? -most : ns > most ? most : ns);
+  }
+
+  // Whether records of this span of time, or some of it, may be missing.
+  bool may_miss(std::int64_t from_ns, std::int64_t until_ns) const;
+  bool has_gaps() const { return lost > 0 || truncated || recycled > 0 || !gaps.unnamed.empty(); }
+  // Damage: anything may be missing anywhere.
+  void damaged() {
+    truncated = true;
+    gaps.cut.add(0, tick_span::no_end);
   }
 
   const call_ref& call(std::uint16_t id) {

@@ -113,7 +113,9 @@ void trace_file::read_header(const std::byte* h) {
   p.device = text_of(h + offsetof(file_header, device), sizeof(file_header::device));
   chunks_promised_ = FIELD(std::uint64_t, chunks);
   // What was used anew before it was read here is gone.
-  if (FIELD(std::uint64_t, recycled) > consumed_) p.recycled = FIELD(std::uint64_t, recycled) - consumed_;
+  recycled_ = FIELD(std::uint64_t, recycled);
+  if (recycled_ > consumed_) p.recycled = recycled_ - consumed_;
+  recycled_until_ = FIELD(std::uint64_t, recycled_until);
   const auto ticks2 = FIELD(std::uint64_t, clock2_ticks);
   const auto ns2 = FIELD(std::uint64_t, clock2_ns);
 #undef FIELD
@@ -133,7 +135,10 @@ std::uint16_t trace_file::used_slots(std::uint32_t number) {
   using trace::chunk_header;
   std::byte h[sizeof(chunk_header)];
   const std::size_t got = bytes_->read(chunk_offset(number), h, sizeof(h));
-  if (got < sizeof(h) || load<std::uint32_t>(h) != trace::chunk_magic) return 0;
+  if (got < sizeof(h) || load<std::uint32_t>(h) != trace::chunk_magic) {
+    if (number < chunks_promised_) got < sizeof(h) ? void(cut_ = true) : process_.damaged();
+    return 0;
+  }
   chunk_info& c = chunks_[number];
   const auto sequence = load<std::uint64_t>(h + offsetof(chunk_header, sequence));
   const auto state = static_cast<trace::chunk_state>(load<std::uint32_t>(h + offsetof(chunk_header, state)));
@@ -146,7 +151,7 @@ std::uint16_t trace_file::used_slots(std::uint32_t number) {
   c.definitions = load<std::uint32_t>(h + offsetof(chunk_header, purpose)) ==
                   static_cast<std::uint32_t>(trace::chunk_purpose::definitions);
   const auto used = load<std::uint32_t>(h + offsetof(chunk_header, used));
-  if (used > trace::slots_per_chunk) process_.truncated = true;
+  if (used > trace::slots_per_chunk) process_.damaged();
   c.used = static_cast<std::uint16_t>(std::min<std::uint32_t>(used, trace::slots_per_chunk));
   return c.used;
 }
@@ -160,7 +165,7 @@ void trace_file::note_used() {
     active_.push_back(static_cast<std::uint32_t>(chunks_.size()));
     chunks_.emplace_back();
   }
-  if (chunks_promised_ > count) process_.truncated = true; // the file grows before the count does
+  if (chunks_promised_ > count) cut_ = true; // the file grows before the count does
   for (const std::uint32_t n : active_) chunks_[n].seen_used = used_slots(n);
 }
 
@@ -182,7 +187,23 @@ std::size_t trace_file::refresh() {
     if (!c.definitions) sealed_.push_back(n);
     return true;
   });
+  note_gaps();
   return records;
+}
+
+// Works out when the records were written that are missing.
+void trace_file::note_gaps() {
+  traced_process& p = process_;
+  if (p.lost > known_lost_) p.gaps.dropped.add(p.lost_first, p.lost_first == 0 ? tick_span::no_end : p.lost_last);
+  if (p.recycled > 0) p.gaps.recycled.add(0, recycled_until_ == 0 ? tick_span::no_end : recycled_until_);
+  if (!cut_) return;
+  p.truncated = true;
+  // Chunks are taken in the order in which they lie in the file, unless some were used anew: a chunk behind the cut was
+  // taken after all before it, each of which was taken after the moment that its first record tells.
+  std::uint64_t from = 0;
+  if (recycled_ == 0)
+    for (const chunk_info& c : chunks_) from = std::max(from, c.started);
+  p.gaps.cut.add(from, tick_span::no_end);
 }
 
 std::size_t trace_file::index_chunk(std::uint32_t number) {
@@ -190,7 +211,7 @@ std::size_t trace_file::index_chunk(std::uint32_t number) {
   chunk_info& c = chunks_[number];
   if (used <= c.indexed || c.seen_used == 0) return 0;
   const std::uint16_t end = read_slots(number, c.indexed, used, scratch_);
-  if (end < used) process_.truncated = true;
+  if (end < used) cut_ = true;
   const std::uint16_t first = c.indexed;
   std::size_t records = 0;
   for (std::uint16_t at = first; at < end;) {
@@ -229,11 +250,11 @@ std::uint16_t trace_file::index_record(chunk_info& c, std::uint32_t number, cons
   const auto kind = static_cast<record_kind>(r[0]);
   const auto slots = std::to_integer<std::uint16_t>(r[1]);
   if (slots == 0 || kind == record_kind::none) { // never written by the shim: step over it
-    process_.truncated = true;
+    process_.damaged();
     return static_cast<std::uint16_t>(at + 1);
   }
   if (at + slots > end) {
-    process_.truncated = true;
+    end < c.used ? void(cut_ = true) : process_.damaged();
     return at;
   }
   const auto next = static_cast<std::uint16_t>(at + slots);
@@ -241,6 +262,7 @@ std::uint16_t trace_file::index_record(chunk_info& c, std::uint32_t number, cons
     const auto t = load<trace::thread_record>(r);
     c.thread = t.index;
     started_ = t.started;
+    if (c.started == 0) c.started = t.started;
     traced_thread& known = process_.threads[t.index];
     known = {t.index, t.tid, text_of(reinterpret_cast<const std::byte*>(t.name), sizeof(t.name)), t.stack_low,
              t.stack_high};
@@ -287,6 +309,7 @@ void trace_file::absorb(record_kind kind, const std::byte* at, std::size_t bytes
     const auto l = load<trace::lost_record>(at);
     known_lost_ += l.count;
     process_.lost = std::max(process_.lost, known_lost_);
+    process_.gaps.dropped.add(l.first, l.last);
     return;
   }
   if (kind == record_kind::thread_end) {
@@ -300,7 +323,7 @@ void trace_file::absorb(record_kind kind, const std::byte* at, std::size_t bytes
     return;
   }
   const auto p = load<trace::payload_record>(at);
-  if (p.bytes > bytes - head) process_.truncated = true;
+  if (p.bytes > bytes - head) process_.damaged();
   const std::size_t n = std::min<std::size_t>(p.bytes, bytes - head);
   const char* payload = reinterpret_cast<const char*>(at + head);
   switch (kind) {
@@ -470,7 +493,7 @@ bool thread_cursor::load() {
       buffer_end_ = end;
       const bool there = file_.still_holds(s.chunk, s.sequence, s.end);
       if (there && end > slot_) return true;
-      if (there) file_.process().truncated = true; // the file shrank
+      if (there) file_.process().damaged(); // the file shrank
     }
     if (segment_ + 1 == segments_.size()) return false; // may still grow
     file_.segment_done(s.chunk);
@@ -521,7 +544,7 @@ bool thread_cursor::advance() {
     if (side_.size() < most_side_bytes) {
       side_.insert(side_.end(), r, r + std::size_t{slots} * slot);
     } else {
-      file_.process().truncated = true;
+      file_.process().damaged();
     }
   }
   if (!unfinished_.empty()) {

@@ -134,6 +134,7 @@ class trace_file {
     std::uint16_t seen_used = 0; // at the start of this refresh
     std::uint16_t used = 0;      // when it was last looked at
     std::uint16_t unread = 0;    // segments in it that no cursor has finished
+    std::uint64_t started = 0;   // ticks, of its first thread record
     bool sealed = false;
     bool definitions = false;
     bool released = false; // marked as consumed
@@ -143,6 +144,7 @@ class trace_file {
   problem header_problem(const std::byte* h, std::size_t bytes, const std::string& name) const;
   void read_header(const std::byte* h);
   void note_used();
+  void note_gaps();
   std::size_t index_chunk(std::uint32_t number);
   std::uint16_t index_record(chunk_info& c, std::uint32_t number, const std::byte* at, std::uint16_t slot,
                              std::uint16_t end);
@@ -161,13 +163,16 @@ class trace_file {
   std::vector<std::uint32_t> active_; // numbers of chunks that may still change
   std::vector<std::uint32_t> sealed_; // numbers of sealed chunks that have not been released
   std::uint64_t chunks_promised_ = 0; // by the header
+  bool cut_ = false;                  // it ends before what it promises
   std::uint64_t consumed_ = 0;        // chunks released, as often as they were
   std::map<std::uint32_t, std::unique_ptr<thread_cursor>> cursors_;
   std::vector<std::byte> scratch_;
   std::uint64_t started_ = 0; // of the thread record last seen
   std::uint64_t clock_span_ns_ = 0;
   bool own_rate_ = true;
-  std::uint64_t known_lost_ = 0; // by records in the stream
+  std::uint64_t known_lost_ = 0;     // by records in the stream
+  std::uint64_t recycled_ = 0;       // chunks used anew, as the header says
+  std::uint64_t recycled_until_ = 0; // ticks
 };
 
 } // namespace capturesan

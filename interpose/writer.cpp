@@ -128,6 +128,9 @@ chunk_header* recycled_chunk() { // under file_lock
       c->sequence = ++p.next_sequence;
       c->state.store(static_cast<u32>(trace::chunk_state::open), std::memory_order_release);
       c->used.store(1, std::memory_order_release);
+      if (c->sealed_at > p.header->recycled_until.load(std::memory_order_relaxed)) {
+        p.header->recycled_until.store(c->sealed_at, std::memory_order_relaxed);
+      }
       p.header->recycled.fetch_add(1, std::memory_order_relaxed);
       return c;
     }
@@ -163,12 +166,17 @@ chunk_header* new_chunk() { // under file_lock
   return c;
 }
 
-void fill_thread_record(trace::thread_record& r, const thread_state* t) {
+void seal(chunk_header* c) {
+  c->sealed_at = now_ticks();
+  c->state.store(static_cast<u32>(trace::chunk_state::sealed), std::memory_order_release);
+}
+
+void fill_thread_record(trace::thread_record& r, const thread_state* t, u64 started) {
   r.kind = trace::record_kind::thread;
   r.slots = 1;
   r.index = t->index;
   r.tid = t->tid;
-  r.started = now_ticks();
+  r.started = started;
   raw(SYS_prctl, PR_GET_NAME, word(r.name));
 }
 
@@ -248,6 +256,8 @@ bool is_definition(trace::record_kind k) {
 }
 
 bool take_chunk(thread_state* t) {
+  // Before the chunk is taken: a reader concludes from it that chunks behind this one are younger.
+  const u64 started = now_ticks();
   chunk_header* c = nullptr;
   {
     locked guard(process->file_lock);
@@ -267,7 +277,7 @@ bool take_chunk(thread_state* t) {
   }
   auto* r = static_cast<trace::thread_record*>(slot_of(c, t->used));
   std::memset(static_cast<void*>(r), 0, sizeof(*r));
-  fill_thread_record(*r, t);
+  fill_thread_record(*r, t, started);
   commit(t, 1);
   return true;
 }
@@ -280,7 +290,7 @@ void release_thread(thread_state* t) {
     if (t->used + 8 < trace::slots_per_chunk && p.free_chunk_count < sizeof(p.free_chunks) / sizeof(p.free_chunks[0])) {
       p.free_chunks[p.free_chunk_count++] = t->chunk;
     } else {
-      t->chunk->state.store(static_cast<u32>(trace::chunk_state::sealed), std::memory_order_release);
+      seal(t->chunk);
     }
   }
   t->chunk = nullptr;
@@ -296,7 +306,7 @@ void* reserve_unset(thread_state* t, std::size_t slots) {
       return nullptr;
     }
     if (t->chunk != nullptr) {
-      t->chunk->state.store(static_cast<u32>(trace::chunk_state::sealed), std::memory_order_release);
+      seal(t->chunk);
       t->chunk = nullptr;
     }
     // A recycled chunk may be too full for a large record; the next one is not.
@@ -306,7 +316,7 @@ void* reserve_unset(thread_state* t, std::size_t slots) {
         return nullptr;
       }
       if (t->used + slots > trace::slots_per_chunk) {
-        t->chunk->state.store(static_cast<u32>(trace::chunk_state::sealed), std::memory_order_release);
+        seal(t->chunk);
         t->chunk = nullptr;
       }
     }

@@ -19,9 +19,9 @@
 namespace capturesan::trace {
 
 inline constexpr char file_magic[8] = {'C', 'A', 'P', 'S', 'A', 'N', '\r', '\n'};
-inline constexpr std::uint16_t format_major = 2; // a reader refuses any it does not know
+inline constexpr std::uint16_t format_major = 2;  // a reader refuses any it does not know
 inline constexpr std::uint16_t format_oldest = 1; // the oldest major this version reads: 2 added `again` records
-inline constexpr std::uint16_t format_minor = 0; // raised when something is appended that may be skipped
+inline constexpr std::uint16_t format_minor = 0;  // raised when something is appended that may be skipped
 inline constexpr std::size_t header_bytes = 4096;
 inline constexpr std::size_t chunk_bytes = 16384;
 inline constexpr std::size_t slots_per_chunk = chunk_bytes / 64;
@@ -58,11 +58,12 @@ struct file_header {
   std::atomic<std::uint32_t> lost_reason;           // lost_why
   std::atomic<std::uint32_t> threads;               // thread indices given out
   std::atomic<cupti_state> cupti;
-  std::atomic<std::uint32_t> open_captures; // at this moment
-  std::atomic<std::uint64_t> recycled;      // chunks used anew: what they held is no longer in the file
-  char driver_string[64];                   // full driver version, such as "580.159.04"; empty if unknown
-  char device[64];                          // name of device 0
-  std::uint64_t reserved[15];
+  std::atomic<std::uint32_t> open_captures;  // at this moment
+  std::atomic<std::uint64_t> recycled;       // chunks used anew: what they held is no longer in the file
+  char driver_string[64];                    // full driver version, such as "580.159.04"; empty if unknown
+  char device[64];                           // name of device 0
+  std::atomic<std::uint64_t> recycled_until; // ticks: no record that is gone this way was written later; since 2.0
+  std::uint64_t reserved[14];
 };
 static_assert(sizeof(file_header) <= header_bytes);
 
@@ -96,7 +97,7 @@ struct chunk_header {
   std::atomic<std::uint32_t> state;        // chunk_state
   chunk_purpose purpose;
   std::uint32_t reserved0;
-  std::uint64_t reserved1;
+  std::uint64_t sealed_at; // ticks; since 2.0
 };
 static_assert(sizeof(chunk_header) == 64);
 

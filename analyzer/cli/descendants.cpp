@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fmt/format.h>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <sys/stat.h>
 
 #include "analyzer/byte_source.h"
@@ -58,14 +60,29 @@ std::vector<pid_t> children_of(pid_t pid) {
   return children;
 }
 
+// User and group as files see them. The owner of /proc/<pid> is another thing: root, once a process has changed its
+// user.
+std::optional<std::pair<uid_t, gid_t>> owner_of(pid_t pid) {
+  const std::string text = read_file_of(pid, "status");
+  const auto last_of = [&](std::string_view name) -> std::optional<unsigned> {
+    const auto at = text.find(name);
+    unsigned ids[4]; // real, effective, saved, of the file system
+    if (at == std::string::npos ||
+        std::sscanf(text.c_str() + at + name.size(), "%u %u %u %u", &ids[0], &ids[1], &ids[2], &ids[3]) != 4)
+      return std::nullopt;
+    return ids[3];
+  };
+  const auto user = last_of("\nUid:"), group = last_of("\nGid:");
+  if (!user || !group) return std::nullopt;
+  return std::pair<uid_t, gid_t>(*user, *group);
+}
+
 // By owner and mode alone, which is what a folder made by this command has.
-bool may_write(pid_t pid, const std::string& folder) {
-  struct stat process {};
+bool may_write(std::pair<uid_t, gid_t> owner, const std::string& folder) {
   struct stat place {};
-  if (::stat(fmt::format("/proc/{}", pid).c_str(), &process) != 0) return true;
   if (::stat(folder.c_str(), &place) != 0) return true; // another fault, told elsewhere
-  if (process.st_uid == 0 || process.st_uid == place.st_uid) return true;
-  const mode_t needed = process.st_gid == place.st_gid ? S_IWGRP | S_IXGRP : S_IWOTH | S_IXOTH;
+  if (owner.first == 0 || owner.first == place.st_uid) return true;
+  const mode_t needed = owner.second == place.st_gid ? S_IWGRP | S_IXGRP : S_IWOTH | S_IXOTH;
   return (place.st_mode & needed) == needed;
 }
 
@@ -117,12 +134,14 @@ void descendant_scan::judge(pid_t pid) {
   seen& process = processes_[pid];
   std::error_code error;
   const std::string image = fs::read_symlink(fmt::format("/proc/{}/exe", pid), error);
-  if (error || (process.settled && process.image == image)) return;
+  const auto owner = owner_of(pid);
+  if (error || !owner || (process.settled && process.image == image && process.owner == *owner)) return;
   process.image = image;
+  process.owner = *owner;
   const std::string maps = read_file_of(pid, "maps");
   const bool covered = maps.find("/libcapturesan.so") != std::string::npos;
   const bool driver = maps.find("/libcuda.so.") != std::string::npos;
-  const bool mute = covered && driver && !may_write(pid, folder_);
+  const bool mute = covered && driver && !may_write(*owner, folder_);
   process.settled = driver || (covered && !mute);
   if ((covered && !mute) || !driver || !listed_.insert({pid, process.started}).second) return;
   uncovered_.push_back(

@@ -28,7 +28,8 @@ class descendant_scan {
   struct seen {
     std::uint64_t started = 0; // clock ticks since boot: tells a pid from its successor
     std::string image;         // of /proc/<pid>/exe when it was judged
-    bool settled = false;      // covered, or listed already
+    std::pair<uid_t, gid_t> owner{};
+    bool settled = false; // covered, or listed already
   };
   void scan();
   void judge(pid_t pid);

@@ -5,7 +5,7 @@
  * first ignored    says whether SIGHUP is ignored, and which of the signals 1-31 are blocked or ignored otherwise group
  * says whether it is in the foreground process group of its terminal sleep MS   sleeps daemon MS  leaves a process
  * behind that lives so long, with closed streams map FILE   maps FILE, as a loaded library would be cuda       loads
- * libcuda.so.1 and calls cuInit
+ * libcuda.so.1 and calls cuInit user N     becomes that user
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -81,6 +81,7 @@ int main(int argc, char** argv) {
     if (strcmp(word, "sleep") == 0) poll(NULL, 0, atoi(value));
     if (strcmp(word, "daemon") == 0) leave_behind(atoi(value));
     if (strcmp(word, "map") == 0) map(value);
+    if (strcmp(word, "user") == 0 && setuid((uid_t)atoi(value)) != 0) exit(96);
     if (strcmp(word, "cuda") == 0) call_driver();
     if (strcmp(word, "cat") == 0) {
       for (int c; (c = getchar()) != EOF;) putchar(c);

@@ -83,6 +83,46 @@ class Files(CommandTest):
         self.assertIn("--report json is given twice", self.call("run", "--report", "json", "--report", "json", "--", CHILD).stderr)
         self.assertEqual(self.call("check", "--report", "json=/dev/null", "--report", "sarif=/dev/null", "t").returncode, 1)
 
+    def test_a_refused_run_leaves_no_file(self):
+        (self.folder / "bad.yaml").write_text("rules: 7\n")
+        (self.folder / "old").write_text("before")
+        done = self.call("run", "--report", "json=new", "--report", "sarif=old", "--rules", "bad.yaml", "--", CHILD, command=REAL)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["bad.yaml", "old"])
+        self.assertEqual((self.folder / "old").read_text(), "before")
+
+    def test_a_report_is_replaced_as_a_whole(self):
+        self.trace()
+        (self.folder / "old").write_text("before " * 100000)
+        (self.folder / "old").chmod(0o640)
+        os.symlink("old", self.folder / "link")
+        with open(self.folder / "old", encoding="utf-8") as reader:
+            self.assertEqual(self.call("check", "--report", "json=link", "t").returncode, 1)
+            self.assertEqual(reader.read(), "before " * 100000, "a reader of the old file keeps it")
+        json.loads((self.folder / "old").read_text())
+        self.assertTrue((self.folder / "link").is_symlink())
+        self.assertEqual((self.folder / "old").stat().st_mode & 0o777, 0o640)
+        self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["link", "old", "t"])
+
+    def test_a_full_disk_leaves_the_old_report(self):
+        self.trace()
+        (self.folder / "old").write_text("before")
+        done = self.call("-c", f"ulimit -f 0; trap '' XFSZ; {self.command} check --report json=old t", command="bash")
+        self.assertEqual(done.returncode, 5, done.stderr)
+        self.assertIn("old could not be written: File too large", done.stderr)
+        self.assertEqual((self.folder / "old").read_text(), "before")
+        self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["old", "t"])
+
+    def test_a_pipe(self):
+        self.trace()
+        os.mkfifo(self.folder / "pipe")
+        done = self.call("-c", f"{self.command} check --report json=pipe t & cat pipe; wait $!", command="bash")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        json.loads(done.stdout)
+        done = self.call("check", "--report", "json=pipe", "t")  # and nobody reads it
+        self.assertEqual(done.returncode, 5)
+        self.assertIn("pipe could not be written", done.stderr)
+
     def test_every_format_at_once(self):
         self.trace()
         formats = ("text", "json", "sarif", "junit", "github", "gitlab", "dot")

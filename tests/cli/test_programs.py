@@ -126,6 +126,10 @@ class Descendants(CommandTest):
         done = self.call(*words, "65534", "--regid", "65534", "sh", "-c", child)
         self.assertRegex(done.stderr, r"not covered: pid \d+ .*map .* \(may not write into the trace folder\)")
         self.assertIn(", incomplete; ", self.last_line(done.stderr))
+        # A daemon that gives up its rights on the way is looked at again.
+        words[4] = "v"
+        done = self.call(*words[:6], CHILD, "sleep", "400", "user", "65534", "map", DRIVER, "sleep", "600")
+        self.assertRegex(done.stderr, r"not covered: pid \d+ .*map .* \(may not write into the trace folder\)")
         words[4] = "u"
         done = self.call(*words, "0", "--regid", "0", "sh", "-c", child)
         self.assertNotIn("not covered", done.stderr)
