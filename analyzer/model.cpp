@@ -77,8 +77,11 @@ last_record last_record_of(const event_view& v) {
 
 pointer_state state_of(const process_state& p, const pointer_use& use) {
   if (!use.memory->live) return p.memory.find(use.address) ? pointer_state::other_owner : pointer_state::unmapped;
-  // A block of a private pool is kept for the graphs of that pool, whatever the framework says about it.
-  if (!use.block || use.block->live || use.block->private_pool) return pointer_state::live;
+  if (!use.block || use.block->live) return pointer_state::live;
+  // A block of a private pool is kept for the graphs of that pool, whatever the framework says about it. A pool may
+  // hand out blocks without a capture too (a warm-up that is part of it, a pool put back into an earlier state), from
+  // the same memory of the driver.
+  if (use.block->private_pool || p.memory.is_private(*use.memory)) return pointer_state::live;
   return p.blocks.find(use.address) ? pointer_state::other_owner : pointer_state::cached;
 }
 

@@ -242,7 +242,7 @@ void model::read_nodes(process_state& p, exec_state& x, const event_view& v, con
   records.each_side_record([&](const side_record& r) {
     if (r.kind == record_kind::block) {
       const auto b = r.as<trace::payload_record>();
-      add_block(p, v, b.key, b.value, b.aux);
+      add_block(p, v, b.key, b.value, b.aux | std::uint64_t{b.id} << 32);
     }
     if (r.kind != record_kind::node) return;
     const auto n = r.as<trace::node_record>();
@@ -285,6 +285,8 @@ void model::add_block(process_state& p, const event_view& v, std::uint64_t base,
   a.made_thread = before ? 0 : v.thread->index;
   a.made_ns = v.at_ns;
   a.private_pool = (flags & block_private) != 0;
+  a.place = static_cast<std::uint32_t>(flags >> 32);
+  if (a.private_pool) p.memory.make_private(base);
   p.blocks.add(a);
   p.blocks.changed(); // what a graph had may belong to somebody now
 }

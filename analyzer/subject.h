@@ -43,6 +43,7 @@ class subject final : public field_source {
   field_value trace_field(field_id id) const;
   field_value notice_field(field_id id) const;        // subject_notice.cpp
   field_value memory_notice_field(field_id id) const; // subject_notice.cpp
+  bool same_extent() const;
   bool same_again() const;
   std::string place_of(std::uint32_t stack) const; // module of the caller of the driver
 

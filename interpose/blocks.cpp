@@ -4,6 +4,7 @@
 
 #include "interpose/events.h"
 #include "interpose/poison.h"
+#include "interpose/python.h"
 #include "interpose/range_index.h"
 #include "interpose/real.h"
 #include "interpose/writer.h"
@@ -37,6 +38,7 @@ block_tables* make_tables() {
     raw(SYS_munmap, at, sizeof(block_tables));
     return none;
   }
+  find_python_line();
   return reinterpret_cast<block_tables*>(at);
 }
 
@@ -59,6 +61,11 @@ void block_out(u64 base, u64 bytes) {
     return;
   }
   auto* s = b->live.put(base, bytes);
+  // Who was given the block: no stack can be taken here, under the lock of the allocator.
+  const u32 line = python_line();
+  if (s != nullptr) {
+    s->note.store(line, std::memory_order_relaxed);
+  }
   bool is_private = false;
   if (window_is_open()) {
     const thread_state* t = thread_if_any();
@@ -71,7 +78,7 @@ void block_out(u64 base, u64 bytes) {
     if (s != nullptr) {
       s->flags.fetch_or(block_in_graph, std::memory_order_relaxed); // where a graph's memory was: its end matters too
     }
-    write_block_event(trace::foreign_id::framework_block_alloc, base, bytes, is_private ? 1 : 0);
+    write_block_event(trace::foreign_id::framework_block_alloc, base, bytes, (is_private ? 1 : 0) | u64{line} << 32);
   }
 }
 
@@ -109,6 +116,7 @@ void note_address(block_tables* b, thread_state* t, u64 address) {
   trace::payload_record head{};
   head.kind = trace::record_kind::block;
   head.aux = static_cast<u16>((flags & block_private) | known_before);
+  head.id = s->note.load(std::memory_order_relaxed);
   head.key = base;
   head.value = bytes;
   write_payload(t, head, nullptr, 0);

@@ -14,7 +14,7 @@ class range_index {
     std::atomic<u64> base;  // 0 = free; kept when the range goes, for the next one there
     std::atomic<u64> bytes; // 0 = the range is gone
     std::atomic<u32> flags; // the owner's; cleared when a range is put in
-    std::atomic<u32> reserved;
+    std::atomic<u32> note;  // the owner's too; kept
   };
 
   // Null if there is no room.

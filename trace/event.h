@@ -176,8 +176,9 @@ enum class node_type : std::uint16_t {
 //   mem_alloc   address, bytes        mem_free   address
 //   batch_mem_op   number of operations; payload = for each {uint64 address, uint64 operation}, address 0 = none
 // A block record before the event: payload_record with key = address, value = bytes, aux = flags of a block_alloc
-// event. A descriptor record before a kernel node: payload_record with aux = byte of the parameter block where the
-// tensor map lies, key = address that it was encoded with, value = bytes from there to the end of the tensor.
+// event, id = where it was handed out (classes.def). A descriptor record before a kernel node: payload_record with aux
+// = byte of the parameter block where the tensor map lies, key = address that it was encoded with, value = bytes from
+// there to the end of the tensor.
 struct node_record {
   record_kind kind;
   std::uint8_t slots;
