@@ -181,6 +181,7 @@ struct host_operand {
   std::uint64_t address = 0, bytes = 0;
   std::uint32_t node = 0; // position in exec_state::nodes
   bool to_host = false;
+  bool told = false; // of a launch that it was in
 };
 
 struct exec_state {

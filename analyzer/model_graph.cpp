@@ -1,6 +1,7 @@
 // Graphs, execs and the addresses in their nodes.
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "analyzer/model.h"
 #include "analyzer/python_frames.h"
@@ -146,13 +147,19 @@ void model::edit_exec(process_state& p, event_view& v, const thread_cursor& reco
   const std::uint64_t handle = v.event->arg[1];
   x.changed = true;
   if (v.call->api == "cuGraphNodeSetEnabled") {
-    for (exec_node& n : x.nodes)
-      if (n.node == handle) n.enabled = v.event->arg[2] != 0;
+    bool known = false;
+    for (exec_node& n : x.nodes) {
+      if (n.node != handle) continue;
+      n.enabled = v.event->arg[2] != 0;
+      known = true;
+    }
+    x.unknown = x.unknown || !known;
     return;
   }
   // A record holds the new parameters; without one, something changed that has no address.
   exec_state fresh;
   fresh.begin_ns = fresh.end_ns = v.at_ns;
+  fresh.own_memory = x.own_memory;
   read_nodes(p, fresh, v, records);
   if (fresh.nodes.empty()) {
     x.unknown = x.unknown || v.call->api == "cuGraphExecChildGraphNodeSetParams";
@@ -164,7 +171,10 @@ void model::edit_exec(process_state& p, event_view& v, const thread_cursor& reco
 // Puts the nodes of `fresh`, a node and those inside of it, in the place of the node with that handle.
 void model::replace_nodes(exec_state& x, std::uint64_t handle, exec_state& fresh) {
   const auto at = std::find_if(x.nodes.begin(), x.nodes.end(), [&](const exec_node& n) { return n.node == handle; });
-  if (at == x.nodes.end()) return;
+  if (at == x.nodes.end()) { // the exec was updated from another graph: which of its nodes this one is, is not known
+    x.unknown = true;
+    return;
+  }
   const auto first = static_cast<std::uint32_t>(at - x.nodes.begin());
   const std::uint32_t index = at->index;
   // Nodes of a child graph follow it, up to the first one that lies outside of it.
@@ -174,8 +184,10 @@ void model::replace_nodes(exec_state& x, std::uint64_t handle, exec_state& fresh
     x.unknown = true;
     return;
   }
-  std::erase_if(x.pointers, [&](const pointer_use& u) { return u.node >= first && u.node < last; });
-  std::erase_if(x.host_operands, [&](const host_operand& o) { return o.node >= first && o.node < last; });
+  const auto replaced = [&](const auto& use) { return use.node >= first && use.node < last; };
+  std::erase_if(x.pointers, replaced);
+  std::erase_if(x.host_operands, replaced);
+  std::erase_if(x.memory.uses, replaced);
   for (std::uint32_t i = 0; i < fresh.nodes.size(); ++i) {
     exec_node& to = x.nodes[first + i];
     exec_node& from = fresh.nodes[i];
@@ -191,6 +203,17 @@ void model::replace_nodes(exec_state& x, std::uint64_t handle, exec_state& fresh
     x.has_stack_memory = x.has_stack_memory || u.memory->kind == memory_kind::stack;
     x.pointers.push_back(std::move(u));
   }
+  for (host_operand& o : fresh.host_operands) {
+    o.node += first;
+    x.host_operands.push_back(o);
+  }
+  // Uses of the graph's own memory: only the new ones are looked at, what was wrong with others is known.
+  std::vector<pointer_use> others = std::move(x.memory.uses);
+  x.memory.uses = std::move(fresh.memory.uses);
+  for (pointer_use& u : x.memory.uses) u.node += first;
+  check_memory_order(x);
+  std::move(x.memory.uses.begin(), x.memory.uses.end(), std::back_inserter(others));
+  x.memory.uses = std::move(others);
 }
 
 void model::launch_graph(process_state& p, event_view& v) {

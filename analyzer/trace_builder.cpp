@@ -156,8 +156,9 @@ void trace_builder::lost(std::uint32_t thread, std::uint64_t count) {
   std::memcpy(reserve(thread, 1), &r, sizeof(r));
 }
 
-void trace_builder::edges(std::uint32_t thread, std::span<const std::uint64_t> pairs) {
+void trace_builder::edges(std::uint32_t thread, std::span<const std::uint64_t> pairs, std::uint64_t graph) {
   trace::payload_record head{};
+  head.key = graph;
   head.kind = record_kind::edges;
   payload(thread, head, std::as_bytes(pairs));
 }

@@ -47,7 +47,7 @@ class trace_builder {
   void text(std::uint32_t thread, trace::text_role role, std::uint64_t key, std::string_view text);
   void lost(std::uint32_t thread, std::uint64_t count);
   // Edges of the graph that the next call instantiates: pairs of node handles, from and to.
-  void edges(std::uint32_t thread, std::span<const std::uint64_t> pairs);
+  void edges(std::uint32_t thread, std::span<const std::uint64_t> pairs, std::uint64_t graph = 0);
   void thread_end(std::uint32_t thread);
 
   void stack(std::uint32_t thread, std::uint32_t id, std::span<const std::uint64_t> addresses);

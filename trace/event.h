@@ -34,7 +34,9 @@ inline constexpr std::size_t slot_bytes = 64;
   RECORD(params, 11, "packed parameters of the kernel launch that follows")                                            \
   RECORD(python_stack, 12, "Python frames of the call that follows, as text")                                          \
   RECORD(thread_end, 13, "a thread ended that had begun a capture which was still open")                               \
-  RECORD(edges, 14, "edges between the nodes of a graph with memory nodes, before the event that instantiates it")     \
+  RECORD(edges, 14,                                                                                                    \
+         "edges between the nodes of a graph with memory nodes, or of a child graph in it, before the event that "     \
+         "instantiates it")                                                                                            \
   RECORD(descriptor, 20, "a tensor map in the parameters of the node that follows")                                    \
   RECORD(block, 21, "a block of a framework's allocator that a node of this graph refers to")
 
