@@ -137,7 +137,10 @@ void model::apply(const merged_event& e, event_view& v) {
   v.python = v.runtime_call = {};
   v.modules_loaded = 0;
   if (e.cursor->has_side_records()) read_side_records(p, v, *e.cursor);
-  if ((v.event->flags & trace::event_unfinished) != 0) return; // it has no result yet
+  if ((v.event->flags & trace::event_unfinished) != 0) { // it has no result yet
+    if (v.call->cls == call_class::graph_launch) pending_launch(p, v);
+    return;
+  }
   apply_call(p, v, *e.cursor);
 }
 

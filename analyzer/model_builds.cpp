@@ -99,7 +99,9 @@ void model::count_growth(process_state& p, event_view& v, exec_state& x) {
   if (x.site == 0) return;
   growth_site& s = p.growth[x.site];
   const auto before = p.execs.find(s.newest);
-  if (before != p.execs.end() && before->second->site == x.site && !before->second->idle) {
+  // One that was never launched waits for its turn: execs may be made in advance.
+  const bool used = before != p.execs.end() && before->second->site == x.site && before->second->replays > 0;
+  if (used && !before->second->idle) {
     before->second->idle = true;
     ++s.idle[before->second->content];
   }

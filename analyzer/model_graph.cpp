@@ -42,6 +42,7 @@ void model::read_side_records(process_state& p, event_view& v, const thread_curs
 void model::read_function(process_state& p, const trace::payload_record& head, std::span<const std::byte> payload) {
   auto f = std::make_shared<function_state>();
   const std::size_t known = head.aux == 0xffff ? 0 : head.aux; // 0xffff: the driver did not tell
+  f->layout_known = head.aux != 0xffff;
   const std::size_t count = std::min<std::size_t>(known, payload.size() / 4);
   for (std::size_t i = 0; i < count; ++i) {
     std::uint16_t pair[2];
@@ -121,7 +122,6 @@ void model::update_exec(process_state& p, event_view& v, const thread_cursor& re
   x.nodes.clear();
   x.pointers.clear();
   x.own_memory.clear();
-  x.kernels = x.kernels_resolved = 0;
   const bool free_on_launch = x.memory.free_on_launch;
   x.memory = {};
   x.memory.free_on_launch = free_on_launch;
@@ -192,6 +192,7 @@ void model::replace_nodes(exec_state& x, std::uint64_t handle, exec_state& fresh
     exec_node& to = x.nodes[first + i];
     exec_node& from = fresh.nodes[i];
     if (from.function) to.function = from.function;
+    to.covered = from.covered;
     if (i > 0) to.node = from.node;
     std::copy(std::begin(from.value), std::end(from.value), std::begin(to.value));
     to.parameters = std::move(from.parameters);
@@ -232,12 +233,31 @@ void model::launch_graph(process_state& p, event_view& v) {
   stale_code_at_launch(p, v);
   builds_at_launch(p, v);
   pageable_at_launch(p, v);
-  const bool first = x.replays == 1;
   if (x.unknown) return;
   stacks_gone(p, x, v);
   if (!x.changed && x.epoch == p.memory_epoch()) return;
-  for (pointer_use& u : x.pointers) {
-    if (!x.nodes[u.node].enabled) continue;
+  find_stale(p, v, x.replays == 1);
+  x.changed = false;
+  x.epoch = p.memory_epoch();
+}
+
+// A launch that had not returned when the trace ended: the driver hangs in it, or took the process with it. What it was
+// asked to run is known all the same.
+void model::pending_launch(process_state& p, event_view& v) {
+  const auto it = p.execs.find(v.event->arg[0]);
+  if (it == p.execs.end() || it->second->unknown) return;
+  if (p.capturing.contains(key_of(v.event->stream, v.call->per_thread, v.thread->index))) return;
+  exec_state& x = *it->second;
+  v.exec = &x;
+  v.is_replay = true;
+  ++x.replays;
+  find_stale(p, v, x.replays == 1);
+}
+
+// Addresses of the exec whose memory is not what it was.
+void model::find_stale(process_state& p, event_view& v, bool first) {
+  for (pointer_use& u : v.exec->pointers) {
+    if (!v.exec->nodes[u.node].enabled) continue;
     if (!u.memory->live) {
       if (auto now = p.memory.mapped_again(*u.memory, u.address)) {
         now->in_graph = true;
@@ -248,8 +268,6 @@ void model::launch_graph(process_state& p, event_view& v) {
     if (first || (now != pointer_state::live && now != u.seen)) v.pointers.push_back(&u);
     u.seen = now;
   }
-  x.changed = false;
-  x.epoch = p.memory_epoch();
 }
 
 } // namespace capturesan

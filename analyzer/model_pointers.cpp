@@ -175,8 +175,14 @@ void model::read_parameters(process_state& p, exec_state& x, std::uint32_t node,
       }
     }
   }
-  ++x.kernels;
-  if (resolved) ++x.kernels_resolved;
+  coverage& covered = x.nodes[node].covered;
+  if (resolved) {
+    covered = coverage::resolved;
+  } else if (layout == nullptr && block.empty()) {
+    covered = n.function && n.function->layout_known ? coverage::takes_nothing : coverage::not_recorded;
+  } else {
+    covered = coverage::no_address;
+  }
 }
 
 void model::read_node(process_state& p, exec_state& x, const event_view& v, const side_record& r) {

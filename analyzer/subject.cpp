@@ -59,6 +59,14 @@ std::string subject::place_of(std::uint32_t stack) const {
   return {};
 }
 
+std::string subject::modules_of(const allocation& a) const {
+  const std::string made = place_of(a.made_stack), freed = place_of(a.freed_stack);
+  if (made.empty() && freed.empty()) return {};
+  if (freed.empty()) return ", allocated in " + made;
+  if (made.empty()) return ", freed in " + freed;
+  return made == freed ? ", allocated and freed in " + made : ", allocated in " + made + " and freed in " + freed;
+}
+
 bool subject::same_extent() const {
   const allocation& was = pointer->owner();
   if (was.live) return false;
@@ -143,6 +151,7 @@ field_value subject::get(field_id id) const {
   case field_id::mem_same_extent:
   case field_id::mem_allocated_in:
   case field_id::mem_freed_in:
+  case field_id::mem_modules:
   case field_id::mem_private:
     return pointer == nullptr ? absent() : memory_field(id);
   default:
@@ -285,6 +294,8 @@ field_value subject::memory_field(field_id id) const {
     return keep(place_of(a.made_stack));
   case field_id::mem_freed_in:
     return keep(place_of(a.freed_stack));
+  case field_id::mem_modules:
+    return keep(modules_of(a));
   case field_id::mem_private:
     return number(a.private_pool ? 1 : 0);
   default:

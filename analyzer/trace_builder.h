@@ -54,7 +54,10 @@ class trace_builder {
   void module(std::uint32_t thread, std::uint64_t bias, std::uint64_t begin, std::uint64_t end, std::string_view path);
 
   // The entry of a call that never returned.
-  void pending(std::uint32_t thread, std::string_view symbol, std::uint64_t stream);
+  void pending(std::uint32_t thread, std::string_view symbol, std::uint64_t stream, std::uint64_t arg = 0);
+
+  // Python frames of the next call of the thread.
+  void python(std::uint32_t thread, std::string_view frames);
 
   trace::file_header& header() { return header_; }
   std::vector<std::byte> bytes() const;
