@@ -24,7 +24,8 @@ constexpr std::int64_t culprit_wait_ns = 1'000'000'000;
 constexpr std::uint64_t short_span_ns = 100'000'000;
 constexpr std::size_t most_listed = 10'000; // captures and graphs in the summary
 constexpr std::size_t most_notes = 100;
-constexpr std::size_t most_nodes = 1000; // listed of one graph
+constexpr std::size_t most_nodes = 1000;    // listed of one graph
+constexpr std::size_t most_unresolved = 16; // kernels listed of one graph
 
 std::uint64_t ticks_now() {
 #if defined(__x86_64__)
@@ -83,7 +84,7 @@ void auditor::take(finding& f) {
 
 void auditor::set_up() {
   model_.on_capture = [this](process_state& p, const capture_state& c) { note_capture(p, c); };
-  model_.on_exec = [this](process_state&, const exec_state& x) { note_exec(x); };
+  model_.on_exec = [this](process_state&, const exec_state& x) { note_exec(x, true); };
 }
 
 result<std::size_t> auditor::add_source(std::unique_ptr<byte_source> bytes, const std::string& name) {
@@ -299,7 +300,34 @@ void auditor::list_nodes(graph_summary& s, const exec_state& x) const {
   }
 }
 
-void auditor::note_exec(const exec_state& x) {
+// How many kernel nodes have an address that is known, and which have none.
+void auditor::count_kernels(graph_summary& s, const exec_state& x) const {
+  s.kernel_nodes = s.kernel_nodes_resolved = 0;
+  s.unresolved.clear();
+  for (const exec_node& n : x.nodes) {
+    if (n.covered == coverage::no_kernel) continue;
+    ++s.kernel_nodes;
+    if (n.covered == coverage::resolved) {
+      ++s.kernel_nodes_resolved;
+      continue;
+    }
+    const std::string_view why = n.covered == coverage::takes_nothing ? "it takes no parameters"
+                                 : n.covered == coverage::no_address  ? "no parameter is an address of known memory"
+                                                                      : "its parameters could not be read";
+    const std::string kernel = n.function == nullptr ? std::string() : n.function->name;
+    const auto same = std::find_if(s.unresolved.begin(), s.unresolved.end(),
+                                   [&](const auto& u) { return u.kernel == kernel && u.why == why; });
+    if (same != s.unresolved.end()) {
+      ++same->nodes;
+    } else if (s.unresolved.size() < most_unresolved) {
+      s.unresolved.push_back({kernel, std::string(why), 1});
+    }
+  }
+  if (options_.symbols == nullptr) return;
+  for (auto& u : s.unresolved) u.kernel = options_.symbols->demangle(u.kernel);
+}
+
+void auditor::note_exec(const exec_state& x, bool changed) {
   if (x.id <= 0 || static_cast<std::size_t>(x.id) > most_listed) return;
   const auto index = static_cast<std::size_t>(x.id) - 1;
   if (summary_.graphs.size() <= index) summary_.graphs.resize(index + 1);
@@ -308,9 +336,9 @@ void auditor::note_exec(const exec_state& x) {
   s.id = x.id;
   s.capture = x.capture;
   s.nodes = x.nodes.size();
-  s.kernel_nodes = x.kernels;
+  s.place = x.place;
   s.replays = x.replays;
-  s.kernel_nodes_resolved = x.kernels_resolved;
+  if (changed || finished_) count_kernels(s, x);
   if (x.capture > 0 && static_cast<std::size_t>(x.capture) <= summary_.captures.size()) {
     summary_.captures[static_cast<std::size_t>(x.capture) - 1].nodes = x.nodes.size();
   }
@@ -330,7 +358,7 @@ void auditor::summarize() {
     s.threads += t.threads.size();
     s.dropped += t.lost;
     if (t.has_gaps()) s.complete = false;
-    for (const auto& [handle, x] : p->execs) note_exec(*x);
+    for (const auto& [handle, x] : p->execs) note_exec(*x, false);
     if (s.driver.kind != "unknown" || t.driver == trace::driver_kind::unknown) continue;
     s.driver.kind = t.driver == trace::driver_kind::real ? "real" : "simulated";
     s.driver.version = t.driver_string.empty() && t.driver_version != 0
@@ -345,6 +373,14 @@ void auditor::summarize_rules() {
   summary_.rules.clear();
   const bool any_full = std::any_of(files_.begin(), files_.end(),
                                     [](const auto& f) { return f->process().level == trace::trace_level::full; });
+  const auto gave_up = [&](trace::text_role role) {
+    return std::any_of(files_.begin(), files_.end(), [&](const auto& f) {
+      const auto& texts = f->process().texts;
+      return std::any_of(texts.begin(), texts.end(), [&](const traced_text& t) { return t.role == role; });
+    });
+  };
+  const bool host_lost = gave_up(trace::text_role::untracked_host);
+  const bool blocks_lost = gave_up(trace::text_role::untracked_blocks);
   const bool recycled =
       std::any_of(files_.begin(), files_.end(), [](const auto& f) { return f->process().recycled > 0; });
   for (const auto& r : rules_.rules) {
@@ -361,6 +397,12 @@ void auditor::summarize_rules() {
     if (r->needs_full && !any_full) {
       status.evaluated = false;
       status.why_not = "needs level full";
+    } else if (r->asks_host && host_lost && status.findings == 0) {
+      status.evaluated = false;
+      status.why_not = "graphs name more memory of the host than could be watched";
+    } else if (r->asks_blocks && blocks_lost && status.findings == 0) {
+      status.evaluated = false;
+      status.why_not = "there were more blocks of PyTorch's allocator than could be followed";
     } else if (summary_.dropped > 0 && status.findings == 0) {
       status.evaluated = false;
       status.why_not = "records were dropped";

@@ -37,7 +37,8 @@ class auditor final : public audit {
   void note_unfinished();
   void report_process(process_state& p);
   void note_capture(process_state& p, const capture_state& c);
-  void note_exec(const exec_state& x);
+  void note_exec(const exec_state& x, bool changed);
+  void count_kernels(graph_summary& s, const exec_state& x) const;
   void list_nodes(graph_summary& s, const exec_state& x) const;
   void summarize();
   void summarize_rules();

@@ -77,8 +77,16 @@ void engine::settle(capture_state& c, int finding) {
   c.waiting.clear();
 }
 
+// A call that never returned has no result: only what it was asked to do can be judged.
+void engine::on_unfinished(event_view& v) {
+  rule_list about_pointers;
+  for (const rule* r : for_ok_[static_cast<std::size_t>(v.call->cls)])
+    if (r->each == each_kind::graph_ptr) about_pointers.push_back(r);
+  evaluate(v, about_pointers);
+}
+
 void engine::on_failure(event_view& v) {
-  if ((v.event->flags & trace::event_unfinished) != 0) return;
+  if ((v.event->flags & trace::event_unfinished) != 0) return on_unfinished(v);
   if (is_cascade(v.event->result) && v.capture != nullptr) {
     const cascade_call c{v.call->api, v.event->result, store_.thread(*v.process, v.thread->index), 1};
     if (v.capture->culprit_finding >= 0) {

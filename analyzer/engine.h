@@ -42,6 +42,7 @@ class engine {
   int evaluate_subject(const rule& r, const subject& s);
   bool over_threshold(const rule& r, const subject& s);
   void on_failure(event_view& v);
+  void on_unfinished(event_view& v);
   void settle(capture_state& c, int finding);
 
   finding_store& store_;

@@ -39,6 +39,7 @@ struct graph_ref {
   int id = 0;               // of the exec, from 1
   std::uint64_t replay = 0; // which launch of it this is about, from 1; 0 = none
   std::uint64_t nodes = 0;
+  std::string place = {}; // line of the Python program that captured it; empty if not known
 };
 
 struct pointer_ref {
@@ -50,7 +51,8 @@ struct pointer_ref {
   std::uint64_t offset = 0; // of the pointer inside the parameter (bytes)
   std::uint64_t allocation = 0, allocation_bytes = 0, allocation_offset = 0;
   std::vector<stack_frame> allocated_at, freed_at;
-  std::string owner_now; // who has the address now; empty = nobody
+  std::string owner_now;              // who has the address now; empty = nobody
+  std::string allocated_in, freed_in; // file names of the library or program that did it; empty if not known
 };
 
 struct cascade_call { // a call that failed only because of the finding it hangs under
@@ -71,7 +73,8 @@ struct finding {
   std::string runtime_api; // the CUDA runtime call that it was made by, such as cudaMemcpy; empty if CUPTI did not tell
   int result = 0;          // CUresult
   std::string result_name;
-  double time_s = 0; // seconds since the start of the trace
+  bool returned = true; // false: the call had not when the trace ended, and has no result
+  double time_s = 0;    // seconds since the start of the trace
   thread_ref thread;
   std::optional<capture_ref> capture;
   std::optional<graph_ref> graph;
@@ -110,12 +113,21 @@ struct graph_node {
   bool enabled = true;
 };
 
+// A kernel of a graph of which no address is known, and why.
+struct uncovered_kernel {
+  std::string kernel; // demangled; empty if not known
+  std::string why;
+  std::uint64_t nodes = 0;
+};
+
 struct graph_summary {
-  int id = 0;      // of the exec
-  int capture = 0; // id of the capture it came from, 0 = built by hand
+  int id = 0;        // of the exec
+  int capture = 0;   // id of the capture it came from, 0 = built by hand
+  std::string place; // line of the Python program that captured it; empty if not known
   std::uint64_t nodes = 0, kernel_nodes = 0, replays = 0;
-  std::uint64_t kernel_nodes_resolved = 0; // with a parameter that is an address of a live allocation
-  std::vector<graph_node> listed;          // the first nodes, if the audit was asked to list them
+  std::uint64_t kernel_nodes_resolved = 0;  // with a parameter that is an address of a live allocation
+  std::vector<uncovered_kernel> unresolved; // the first kernels without one
+  std::vector<graph_node> listed;           // the first nodes, if the audit was asked to list them
 };
 
 struct driver_summary {

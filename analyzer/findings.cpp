@@ -132,6 +132,8 @@ pointer_ref finding_store::pointer(process_state& p, const subject& s) {
   r.allocated_at = stack(p, a.made_stack);
   r.freed_at = stack(p, a.freed_stack);
   r.owner_now = s.owner_now();
+  r.allocated_in = s.place_of(a.made_stack);
+  r.freed_in = s.place_of(a.freed_stack);
   return r;
 }
 
@@ -158,8 +160,9 @@ finding finding_store::make(const rule& r, const subject& s, const rule_variant*
   if (v.event != nullptr) {
     f.api = v.call->api;
     f.symbol = v.call->symbol;
+    f.returned = (v.event->flags & trace::event_unfinished) == 0;
     f.result = v.event->result;
-    f.result_name = result_name(f.result);
+    if (f.returned) f.result_name = result_name(f.result);
     f.thread = thread(p, v.thread->index);
     f.stack = stack(p, v.event->stack);
     if (f.stack.empty() && v.exec != nullptr && v.call->cls == trace::call_class::graph_launch)
@@ -170,7 +173,8 @@ finding finding_store::make(const rule& r, const subject& s, const rule_variant*
     f.thread.pid = p.trace.pid;
   }
   if (v.capture != nullptr) f.capture = capture(p, *v.capture);
-  if (v.exec != nullptr) f.graph = graph_ref{v.exec->id, v.is_replay ? v.exec->replays : 0, v.exec->nodes.size()};
+  if (v.exec != nullptr)
+    f.graph = graph_ref{v.exec->id, v.is_replay ? v.exec->replays : 0, v.exec->nodes.size(), v.exec->place};
   if (s.pointer != nullptr) f.pointers.push_back(pointer(p, s));
   if (v.after_culprit && v.capture != nullptr && v.capture->culprit_finding >= 0) {
     f.after = findings_[static_cast<std::size_t>(v.capture->culprit_finding)].fingerprint;

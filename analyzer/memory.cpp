@@ -67,7 +67,7 @@ std::shared_ptr<allocation> memory_map::remove(std::uint64_t base, const allocat
   return a;
 }
 
-void memory_map::reserve(std::uint64_t base, std::uint64_t size) { reservations_[base] = {size, ++reserved_}; }
+void memory_map::reserve(std::uint64_t base, std::uint64_t size) { reservations_[base] = {size, ++reserved_, false}; }
 
 void memory_map::release_reservation(std::uint64_t base) { reservations_.erase(base); }
 
@@ -76,6 +76,22 @@ std::uint64_t memory_map::reservation_of(std::uint64_t address) const {
   if (it == reservations_.begin()) return 0;
   --it;
   return address - it->first < it->second.size ? it->second.number : 0;
+}
+
+void memory_map::make_private(std::uint64_t address) {
+  if (const auto a = find(address)) a->private_pool = true;
+  auto it = reservations_.upper_bound(address);
+  if (it == reservations_.begin()) return;
+  --it;
+  if (address - it->first < it->second.size) it->second.private_pool = true;
+}
+
+bool memory_map::is_private(const allocation& a) const {
+  if (a.private_pool) return true;
+  if (a.reservation == 0) return false;
+  const auto it = reservations_.upper_bound(a.base);
+  return it != reservations_.begin() && std::prev(it)->second.number == a.reservation &&
+         std::prev(it)->second.private_pool;
 }
 
 std::shared_ptr<allocation> memory_map::map(allocation a) {

@@ -39,8 +39,11 @@ struct allocation {
   std::int64_t made_ns = 0, freed_ns = 0;
   std::uint64_t context = 0;     // current when it was made; 0 = not known
   std::uint64_t reservation = 0; // mapped: number of the address reservation it lies in; 0 = not known
-  bool private_pool = false;     // block: handed out to a stream that was capturing
-  std::uint64_t stack_high = 0;  // stack: upper end of that stack
+  // block: handed out to a stream that was capturing. Of the driver: such a block was handed out in it; no other pool
+  // of the framework gets a part of it before the driver has it back.
+  bool private_pool = false;
+  std::uint32_t place = 0;      // block: where in the program it was handed out; 0 = not known
+  std::uint64_t stack_high = 0; // stack: upper end of that stack
 
   bool contains(std::uint64_t address) const { return address - base < size; }
 };
@@ -74,6 +77,11 @@ class memory_map {
   // A holder that is not in the map died, or came back: pageable memory, a stack.
   void changed() { ++graph_epoch_; }
 
+  // The memory at that address belongs to a private pool of a framework, until the driver has it back; a mapped range
+  // with all of its reservation.
+  void make_private(std::uint64_t address);
+  bool is_private(const allocation& a) const;
+
   // A context went, and its memory with it.
   void remove_context(std::uint64_t context, const allocation& how);
 
@@ -87,6 +95,7 @@ class memory_map {
   std::map<std::uint64_t, std::shared_ptr<allocation>> by_base_;
   struct reservation {
     std::uint64_t size = 0, number = 0;
+    bool private_pool = false;
   };
   std::map<std::uint64_t, reservation> reservations_; // by base
   std::deque<std::shared_ptr<allocation>> dead_;      // oldest first, while keep_dead is on

@@ -77,8 +77,11 @@ last_record last_record_of(const event_view& v) {
 
 pointer_state state_of(const process_state& p, const pointer_use& use) {
   if (!use.memory->live) return p.memory.find(use.address) ? pointer_state::other_owner : pointer_state::unmapped;
-  // A block of a private pool is kept for the graphs of that pool, whatever the framework says about it.
-  if (!use.block || use.block->live || use.block->private_pool) return pointer_state::live;
+  if (!use.block || use.block->live) return pointer_state::live;
+  // A block of a private pool is kept for the graphs of that pool, whatever the framework says about it. A pool may
+  // hand out blocks without a capture too (a warm-up that is part of it, a pool put back into an earlier state), from
+  // the same memory of the driver.
+  if (use.block->private_pool || p.memory.is_private(*use.memory)) return pointer_state::live;
   return p.blocks.find(use.address) ? pointer_state::other_owner : pointer_state::cached;
 }
 
@@ -136,7 +139,10 @@ void model::apply(const merged_event& e, event_view& v) {
   v.python = v.runtime_call = {};
   v.modules_loaded = 0;
   if (e.cursor->has_side_records()) read_side_records(p, v, *e.cursor);
-  if ((v.event->flags & trace::event_unfinished) != 0) return; // it has no result yet
+  if ((v.event->flags & trace::event_unfinished) != 0) { // it has no result yet
+    if (v.call->cls == call_class::graph_launch) pending_launch(p, v);
+    return;
+  }
   apply_call(p, v, *e.cursor);
 }
 

@@ -120,6 +120,7 @@ struct function_state {
   std::uint64_t module = 0;                                    // module or library it came from; 0 = not known
   std::vector<std::pair<std::uint16_t, std::uint16_t>> layout; // offset, size of each parameter
   std::vector<parameter_shape> shapes;                         // one per parameter, or none at all
+  bool layout_known = false;                                   // also that there is no parameter
 };
 
 struct graph_state {
@@ -133,11 +134,15 @@ struct graph_state {
   bool instantiated = false;
 };
 
+// What is known of the addresses that a kernel node gets.
+enum class coverage : std::uint8_t { no_kernel, resolved, takes_nothing, no_address, not_recorded };
+
 struct exec_node {
   std::uint32_t index = 0; // in the driver's list
   std::uint64_t node = 0;  // handle
   trace::node_type type = trace::node_type::empty;
   bool enabled = true;
+  coverage covered = coverage::no_kernel;
   std::uint32_t parent = 0;                       // index + 1 of the child-graph node it is inside of
   std::shared_ptr<const function_state> function; // of a kernel node
   // As recorded; only with model::keep_parameters.
@@ -181,6 +186,7 @@ struct host_operand {
   std::uint64_t address = 0, bytes = 0;
   std::uint32_t node = 0; // position in exec_state::nodes
   bool to_host = false;
+  bool told = false; // of a launch that it was in
 };
 
 struct exec_state {
@@ -195,7 +201,6 @@ struct exec_state {
   std::vector<exec_node> nodes;
   std::vector<pointer_use> pointers;
   std::uint64_t replays = 0;
-  std::uint64_t kernels = 0, kernels_resolved = 0;
   bool unknown = false; // changed in a way the trace does not show: judge nothing
   bool changed = true;  // since the last replay
   std::vector<std::pair<std::uint64_t, std::uint32_t>>
@@ -214,7 +219,7 @@ struct exec_state {
   // Growth: execs made at one place, one like the other, that pile up.
   std::uint64_t content = 0; // of all nodes: types, functions, geometry, parameters
   std::uint32_t site = 0;    // stack of its instantiation
-  bool idle = false;         // another one was made at its place, and it has not been launched since
+  bool idle = false;         // it was launched, another one was made at its place, and it has not been launched since
 };
 
 // Memory that a graph allocates when it runs.
@@ -387,6 +392,8 @@ class model {
   void update_exec(process_state& p, event_view& v, const thread_cursor& records);
   void edit_exec(process_state& p, event_view& v, const thread_cursor& records);
   void launch_graph(process_state& p, event_view& v);
+  void pending_launch(process_state& p, event_view& v);
+  static void find_stale(process_state& p, event_view& v, bool first);
   static void describe_origin(process_state& p, exec_state& x, const event_view& v);
   static void replace_nodes(exec_state& x, std::uint64_t handle, exec_state& fresh);
 

@@ -33,7 +33,8 @@ bool takes_its_place(const captured_write& w, const dropped_call& d) {
   return w.address <= d.target && d.bytes != 0 && inside(d.target + d.bytes - 1, w.address, w.bytes);
 }
 
-// Could a kernel of the exec do what the dropped copy should have done? It has to know both ends of it.
+// Could a kernel of the exec do what the dropped copy should have done? It has to know both ends of it: as parameters,
+// or from a table in other memory that it is given.
 bool kernel_may_copy(const process_state& p, const exec_state& x, const dropped_call& d) {
   if (d.target == 0 || d.source == 0 || !p.memory.find(d.target)) return true; // cannot be told
   for (std::uint32_t at = 0; at < x.nodes.size(); ++at) {
@@ -46,6 +47,8 @@ bool kernel_may_copy(const process_state& p, const exec_state& x, const dropped_
       if (u.node != at) continue;
       target = target || inside(u.address, d.target, std::max<std::uint64_t>(d.bytes, 1));
       source = source || inside(u.address, d.source, std::max<std::uint64_t>(d.bytes, 1));
+      const allocation& in = u.owner();
+      if (!in.contains(d.target) && !in.contains(d.source)) return true; // perhaps a table
     }
     if (target && source) return true;
   }

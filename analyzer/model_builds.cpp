@@ -99,7 +99,9 @@ void model::count_growth(process_state& p, event_view& v, exec_state& x) {
   if (x.site == 0) return;
   growth_site& s = p.growth[x.site];
   const auto before = p.execs.find(s.newest);
-  if (before != p.execs.end() && before->second->site == x.site && !before->second->idle) {
+  // One that was never launched waits for its turn: execs may be made in advance.
+  const bool used = before != p.execs.end() && before->second->site == x.site && before->second->replays > 0;
+  if (used && !before->second->idle) {
     before->second->idle = true;
     ++s.idle[before->second->content];
   }
@@ -172,10 +174,12 @@ void model::stale_code_at_launch(process_state&, event_view& v) {
 
 void model::pageable_at_launch(process_state& p, event_view& v) {
   exec_state& x = *v.exec;
-  if (x.replays != 1 || x.unknown) return;
+  if (!x.changed || x.unknown) return;
   std::size_t count = 0;
-  for (const host_operand& h : x.host_operands) {
-    if (!x.nodes[h.node].enabled || p.memory.find(h.address) || count++ >= most_told_copies) continue;
+  for (host_operand& h : x.host_operands) {
+    if (h.told || !x.nodes[h.node].enabled) continue;
+    h.told = true;
+    if (p.memory.find(h.address) || count++ >= most_told_copies) continue;
     notice n;
     n.what = own_event::pageable_copy;
     n.about = keep(v);

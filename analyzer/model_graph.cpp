@@ -1,6 +1,7 @@
 // Graphs, execs and the addresses in their nodes.
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "analyzer/model.h"
 #include "analyzer/python_frames.h"
@@ -41,6 +42,7 @@ void model::read_side_records(process_state& p, event_view& v, const thread_curs
 void model::read_function(process_state& p, const trace::payload_record& head, std::span<const std::byte> payload) {
   auto f = std::make_shared<function_state>();
   const std::size_t known = head.aux == 0xffff ? 0 : head.aux; // 0xffff: the driver did not tell
+  f->layout_known = head.aux != 0xffff;
   const std::size_t count = std::min<std::size_t>(known, payload.size() / 4);
   for (std::size_t i = 0; i < count; ++i) {
     std::uint16_t pair[2];
@@ -120,7 +122,6 @@ void model::update_exec(process_state& p, event_view& v, const thread_cursor& re
   x.nodes.clear();
   x.pointers.clear();
   x.own_memory.clear();
-  x.kernels = x.kernels_resolved = 0;
   const bool free_on_launch = x.memory.free_on_launch;
   x.memory = {};
   x.memory.free_on_launch = free_on_launch;
@@ -146,13 +147,19 @@ void model::edit_exec(process_state& p, event_view& v, const thread_cursor& reco
   const std::uint64_t handle = v.event->arg[1];
   x.changed = true;
   if (v.call->api == "cuGraphNodeSetEnabled") {
-    for (exec_node& n : x.nodes)
-      if (n.node == handle) n.enabled = v.event->arg[2] != 0;
+    bool known = false;
+    for (exec_node& n : x.nodes) {
+      if (n.node != handle) continue;
+      n.enabled = v.event->arg[2] != 0;
+      known = true;
+    }
+    x.unknown = x.unknown || !known;
     return;
   }
   // A record holds the new parameters; without one, something changed that has no address.
   exec_state fresh;
   fresh.begin_ns = fresh.end_ns = v.at_ns;
+  fresh.own_memory = x.own_memory;
   read_nodes(p, fresh, v, records);
   if (fresh.nodes.empty()) {
     x.unknown = x.unknown || v.call->api == "cuGraphExecChildGraphNodeSetParams";
@@ -164,7 +171,10 @@ void model::edit_exec(process_state& p, event_view& v, const thread_cursor& reco
 // Puts the nodes of `fresh`, a node and those inside of it, in the place of the node with that handle.
 void model::replace_nodes(exec_state& x, std::uint64_t handle, exec_state& fresh) {
   const auto at = std::find_if(x.nodes.begin(), x.nodes.end(), [&](const exec_node& n) { return n.node == handle; });
-  if (at == x.nodes.end()) return;
+  if (at == x.nodes.end()) { // the exec was updated from another graph: which of its nodes this one is, is not known
+    x.unknown = true;
+    return;
+  }
   const auto first = static_cast<std::uint32_t>(at - x.nodes.begin());
   const std::uint32_t index = at->index;
   // Nodes of a child graph follow it, up to the first one that lies outside of it.
@@ -174,12 +184,15 @@ void model::replace_nodes(exec_state& x, std::uint64_t handle, exec_state& fresh
     x.unknown = true;
     return;
   }
-  std::erase_if(x.pointers, [&](const pointer_use& u) { return u.node >= first && u.node < last; });
-  std::erase_if(x.host_operands, [&](const host_operand& o) { return o.node >= first && o.node < last; });
+  const auto replaced = [&](const auto& use) { return use.node >= first && use.node < last; };
+  std::erase_if(x.pointers, replaced);
+  std::erase_if(x.host_operands, replaced);
+  std::erase_if(x.memory.uses, replaced);
   for (std::uint32_t i = 0; i < fresh.nodes.size(); ++i) {
     exec_node& to = x.nodes[first + i];
     exec_node& from = fresh.nodes[i];
     if (from.function) to.function = from.function;
+    to.covered = from.covered;
     if (i > 0) to.node = from.node;
     std::copy(std::begin(from.value), std::end(from.value), std::begin(to.value));
     to.parameters = std::move(from.parameters);
@@ -191,6 +204,17 @@ void model::replace_nodes(exec_state& x, std::uint64_t handle, exec_state& fresh
     x.has_stack_memory = x.has_stack_memory || u.memory->kind == memory_kind::stack;
     x.pointers.push_back(std::move(u));
   }
+  for (host_operand& o : fresh.host_operands) {
+    o.node += first;
+    x.host_operands.push_back(o);
+  }
+  // Uses of the graph's own memory: only the new ones are looked at, what was wrong with others is known.
+  std::vector<pointer_use> others = std::move(x.memory.uses);
+  x.memory.uses = std::move(fresh.memory.uses);
+  for (pointer_use& u : x.memory.uses) u.node += first;
+  check_memory_order(x);
+  std::move(x.memory.uses.begin(), x.memory.uses.end(), std::back_inserter(others));
+  x.memory.uses = std::move(others);
 }
 
 void model::launch_graph(process_state& p, event_view& v) {
@@ -209,12 +233,31 @@ void model::launch_graph(process_state& p, event_view& v) {
   stale_code_at_launch(p, v);
   builds_at_launch(p, v);
   pageable_at_launch(p, v);
-  const bool first = x.replays == 1;
   if (x.unknown) return;
   stacks_gone(p, x, v);
   if (!x.changed && x.epoch == p.memory_epoch()) return;
-  for (pointer_use& u : x.pointers) {
-    if (!x.nodes[u.node].enabled) continue;
+  find_stale(p, v, x.replays == 1);
+  x.changed = false;
+  x.epoch = p.memory_epoch();
+}
+
+// A launch that had not returned when the trace ended: the driver hangs in it, or took the process with it. What it was
+// asked to run is known all the same.
+void model::pending_launch(process_state& p, event_view& v) {
+  const auto it = p.execs.find(v.event->arg[0]);
+  if (it == p.execs.end() || it->second->unknown) return;
+  if (p.capturing.contains(key_of(v.event->stream, v.call->per_thread, v.thread->index))) return;
+  exec_state& x = *it->second;
+  v.exec = &x;
+  v.is_replay = true;
+  ++x.replays;
+  find_stale(p, v, x.replays == 1);
+}
+
+// Addresses of the exec whose memory is not what it was.
+void model::find_stale(process_state& p, event_view& v, bool first) {
+  for (pointer_use& u : v.exec->pointers) {
+    if (!v.exec->nodes[u.node].enabled) continue;
     if (!u.memory->live) {
       if (auto now = p.memory.mapped_again(*u.memory, u.address)) {
         now->in_graph = true;
@@ -225,8 +268,6 @@ void model::launch_graph(process_state& p, event_view& v) {
     if (first || (now != pointer_state::live && now != u.seen)) v.pointers.push_back(&u);
     u.seen = now;
   }
-  x.changed = false;
-  x.epoch = p.memory_epoch();
 }
 
 } // namespace capturesan

@@ -18,39 +18,43 @@ constexpr std::uint64_t auto_free_on_launch = 1; // CU_GRAPH_INSTANTIATE_FLAG_AU
 constexpr std::size_t most_memory_nodes = 4096;  // of one graph whose order is checked
 constexpr std::size_t most_edges = std::size_t{1} << 20;
 
-// The nodes of an exec as the edges of its outermost graph order them.
+// The nodes of an exec as the edges of its graphs order them. A child-graph node is two places, its begin and its end,
+// with the nodes of the child between them; every other node is one.
 class node_order {
  public:
-  explicit node_order(const exec_state& x) : next_(x.nodes.size()), before_(x.nodes.size()), outer_(x.nodes.size()) {
+  explicit node_order(const exec_state& x) : count_(x.nodes.size()), next_(2 * count_), before_(2 * count_) {
     std::unordered_map<std::uint64_t, std::uint32_t> by_handle;
     std::unordered_map<std::uint32_t, std::uint32_t> by_index;
-    for (std::uint32_t at = 0; at < x.nodes.size(); ++at) {
+    for (std::uint32_t at = 0; at < count_; ++at) {
       by_index[x.nodes[at].index] = at;
-      if (x.nodes[at].parent == 0) by_handle[x.nodes[at].node] = at;
+      by_handle[x.nodes[at].node] = at;
     }
-    for (std::uint32_t at = 0; at < x.nodes.size(); ++at) {
-      outer_[at] = at;
-      for (int hops = 0; x.nodes[outer_[at]].parent != 0 && hops < 32; ++hops) {
-        const auto parent = by_index.find(x.nodes[outer_[at]].parent - 1);
-        if (parent == by_index.end()) break;
-        outer_[at] = parent->second;
-      }
+    const auto end_of = [&](std::uint32_t at) {
+      return x.nodes[at].type == node_type::graph ? at + static_cast<std::uint32_t>(count_) : at;
+    };
+    for (std::uint32_t at = 0; at < count_; ++at) {
+      if (x.nodes[at].parent == 0) continue;
+      const auto parent = by_index.find(x.nodes[at].parent - 1);
+      if (parent == by_index.end()) continue;
+      join(parent->second, at);
+      join(end_of(at), end_of(parent->second));
     }
     for (const auto& [from, to] : x.memory.edges) {
       const auto a = by_handle.find(from), b = by_handle.find(to);
-      if (a == by_handle.end() || b == by_handle.end()) continue;
-      next_[a->second].push_back(b->second);
-      before_[b->second].push_back(a->second);
+      if (a != by_handle.end() && b != by_handle.end()) join(end_of(a->second), b->second);
     }
   }
 
-  // The node of the outermost graph that a node is, or is inside of.
-  std::uint32_t outer(std::uint32_t at) const { return outer_[at]; }
+  // By position of the node; of nodes that are no child graphs.
   std::vector<bool> after(std::uint32_t at) const { return reach(next_, at); }
   std::vector<bool> before(std::uint32_t at) const { return reach(before_, at); }
 
  private:
   using lists = std::vector<std::vector<std::uint32_t>>;
+  void join(std::uint32_t from, std::uint32_t to) {
+    next_[from].push_back(to);
+    before_[to].push_back(from);
+  }
   static std::vector<bool> reach(const lists& to, std::uint32_t from) {
     std::vector<bool> seen(to.size());
     std::vector<std::uint32_t> open = {from};
@@ -66,8 +70,8 @@ class node_order {
     return seen;
   }
 
+  std::size_t count_;
   lists next_, before_;
-  std::vector<std::uint32_t> outer_;
 };
 
 struct block_order {
@@ -91,11 +95,12 @@ void model::read_memory_nodes(process_state& p, exec_state& x, const event_view&
   if (v.call->cls == call_class::graph_instantiate) m.free_on_launch = (v.event->arg[2] & auto_free_on_launch) != 0;
   std::vector<std::pair<std::uint32_t, std::uint64_t>> frees; // position, address
   std::uint32_t at = 0;
+  std::set<std::uint64_t> told, children; // graphs
   records.each_side_record([&](const side_record& r) {
     if (r.kind == record_kind::edges) {
       const auto head = r.as<trace::payload_record>();
       const auto pairs = r.payload(sizeof(head), head.bytes);
-      m.edges_known = true;
+      told.insert(head.key);
       for (std::size_t i = 0; i + 16 <= pairs.size() && m.edges.size() < most_edges; i += 16) {
         std::uint64_t edge[2];
         std::memcpy(edge, pairs.data() + i, sizeof(edge));
@@ -105,10 +110,12 @@ void model::read_memory_nodes(process_state& p, exec_state& x, const event_view&
     if (r.kind != record_kind::node) return;
     const auto n = r.as<trace::node_record>();
     const std::uint32_t here = at++;
+    if (n.type == node_type::graph) children.insert(n.value[0]);
     if (n.type == node_type::mem_alloc) m.blocks.push_back({n.value[0], n.value[1], here, -1});
     if (n.type == node_type::mem_free) frees.emplace_back(here, n.value[0]);
   });
   if (m.blocks.empty() && frees.empty()) return;
+  m.edges_known = !told.empty() && std::includes(told.begin(), told.end(), children.begin(), children.end());
   const auto g = p.graphs.find(x.graph);
   if (g != p.graphs.end()) g->second.memory_nodes = true;
   // One address may be allocated, freed and allocated again in one graph: a free belongs to the last allocation
@@ -142,7 +149,7 @@ void model::check_memory_order(exec_state& x) {
     of[i].before_free = order.before(static_cast<std::uint32_t>(m.blocks[i].freed));
   }
   for (const pointer_use& u : m.uses) {
-    const std::uint32_t at = order.outer(u.node);
+    const std::uint32_t at = u.node;
     const exec_memory::block* wrong = nullptr;
     memory_fault fault = memory_fault::use_before_allocation;
     bool fine = false, known = false;

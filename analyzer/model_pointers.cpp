@@ -175,8 +175,14 @@ void model::read_parameters(process_state& p, exec_state& x, std::uint32_t node,
       }
     }
   }
-  ++x.kernels;
-  if (resolved) ++x.kernels_resolved;
+  coverage& covered = x.nodes[node].covered;
+  if (resolved) {
+    covered = coverage::resolved;
+  } else if (layout == nullptr && block.empty()) {
+    covered = n.function && n.function->layout_known ? coverage::takes_nothing : coverage::not_recorded;
+  } else {
+    covered = coverage::no_address;
+  }
 }
 
 void model::read_node(process_state& p, exec_state& x, const event_view& v, const side_record& r) {
@@ -242,7 +248,7 @@ void model::read_nodes(process_state& p, exec_state& x, const event_view& v, con
   records.each_side_record([&](const side_record& r) {
     if (r.kind == record_kind::block) {
       const auto b = r.as<trace::payload_record>();
-      add_block(p, v, b.key, b.value, b.aux);
+      add_block(p, v, b.key, b.value, b.aux | std::uint64_t{b.id} << 32);
     }
     if (r.kind != record_kind::node) return;
     const auto n = r.as<trace::node_record>();
@@ -285,6 +291,8 @@ void model::add_block(process_state& p, const event_view& v, std::uint64_t base,
   a.made_thread = before ? 0 : v.thread->index;
   a.made_ns = v.at_ns;
   a.private_pool = (flags & block_private) != 0;
+  a.place = static_cast<std::uint32_t>(flags >> 32);
+  if (a.private_pool) p.memory.make_private(base);
   p.blocks.add(a);
   p.blocks.changed(); // what a graph had may belong to somebody now
 }

@@ -60,6 +60,8 @@ json to_json(const pointer_ref& pointer) {
           {"allocation_offset", pointer.allocation_offset},
           {"allocated_at", to_json(pointer.allocated_at)},
           {"freed_at", to_json(pointer.freed_at)},
+          {"allocated_in", pointer.allocated_in},
+          {"freed_in", pointer.freed_in},
           {"owner_now", pointer.owner_now}};
 }
 
@@ -71,7 +73,12 @@ json to_json(const finding& found) {
     cascade.push_back({{"api", call.api}, {"result", call.result}, {"thread", to_json(call.thread)}});
   }
   json graph = nullptr;
-  if (found.graph) graph = {{"id", found.graph->id}, {"replay", found.graph->replay}, {"nodes", found.graph->nodes}};
+  if (found.graph) {
+    graph = {{"id", found.graph->id},
+             {"replay", found.graph->replay},
+             {"nodes", found.graph->nodes},
+             {"place", found.graph->place}};
+  }
   return {{"rule", found.rule},
           {"name", found.name},
           {"severity", name_of(found.sev)},
@@ -84,6 +91,7 @@ json to_json(const finding& found) {
           {"runtime_api", found.runtime_api},
           {"result", found.result},
           {"result_name", found.result_name},
+          {"returned", found.returned},
           {"time_s", found.time_s},
           {"thread", to_json(found.thread)},
           {"capture", found.capture ? to_json(*found.capture) : json(nullptr)},
@@ -135,11 +143,16 @@ json lists_json(const report_data& data) {
   }
   json graphs = json::array();
   for (const graph_summary& graph : data.summary.graphs) {
+    json unresolved = json::array();
+    for (const uncovered_kernel& u : graph.unresolved)
+      unresolved.push_back({{"kernel", u.kernel}, {"why", u.why}, {"nodes", u.nodes}});
     graphs.push_back({{"id", graph.id},
                       {"capture", graph.capture},
+                      {"place", graph.place},
                       {"nodes", graph.nodes},
                       {"kernel_nodes", graph.kernel_nodes},
                       {"kernel_nodes_resolved", graph.kernel_nodes_resolved},
+                      {"unresolved", std::move(unresolved)},
                       {"replays", graph.replays}});
   }
   json rules = json::array();

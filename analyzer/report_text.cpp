@@ -11,6 +11,7 @@ namespace capturesan {
 namespace {
 
 constexpr std::size_t frames_shown = 24;
+constexpr std::size_t kernels_shown = 5; // that no address is known of
 constexpr std::size_t most_source_bytes = 160;
 
 std::string shown(std::string_view text) { return printable(text, most_name_bytes); }
@@ -135,6 +136,7 @@ std::string call_text(const finding& found) {
   std::string text = shown(found.api);
   if (!found.symbol.empty() && found.symbol != found.api) text += fmt::format(" [{}]", shown(found.symbol));
   if (!found.runtime_api.empty()) text += fmt::format(", called by {}", shown(found.runtime_api));
+  if (!found.returned) return text + " had not returned when the trace ended";
   text += fmt::format(" returned {}", found.result);
   if (!found.result_name.empty()) text += fmt::format(" ({})", shown(found.result_name));
   return text;
@@ -147,6 +149,7 @@ void write_finding(page& out, const finding& found, const report_data& data) {
   if (!found.api.empty()) out.line(2, fmt::format("{}, on {}", call_text(found), thread_text(found.thread)));
   if (found.graph) {
     std::string text = fmt::format("graph {} ({} nodes)", found.graph->id, found.graph->nodes);
+    if (!found.graph->place.empty()) text += ", captured at " + shown(found.graph->place);
     if (found.graph->replay) text += fmt::format(", replay {}", found.graph->replay);
     out.line(2, text);
   }
@@ -195,6 +198,28 @@ void write_ranks(page& out, const report_data& data) {
   for (const auto& [pid, words] : of_process) out.line(0, fmt::format("process {}: {}", pid, words));
 }
 
+// How many kernel nodes of all graphs have an address that is known; the others cannot be found to use freed memory.
+void write_pointer_coverage(page& out, const report_data& data) {
+  std::uint64_t kernels = 0, resolved = 0;
+  std::map<std::pair<std::string, std::string>, std::uint64_t> missing; // kernel, why -> nodes
+  for (const graph_summary& graph : data.summary.graphs) {
+    kernels += graph.kernel_nodes;
+    resolved += graph.kernel_nodes_resolved;
+    for (const uncovered_kernel& u : graph.unresolved) missing[{u.kernel, u.why}] += u.nodes;
+  }
+  if (kernels == 0) return;
+  out.line(0, fmt::format("pointer coverage: {} of {} kernel nodes have a known address", resolved, kernels));
+  std::size_t lines = 0;
+  for (const auto& [what, nodes] : missing) {
+    if (lines++ == kernels_shown) {
+      out.line(2, fmt::format("... {} more kernels", missing.size() - kernels_shown));
+      break;
+    }
+    const std::string name = what.first.empty() ? "a kernel without a name" : shown(what.first);
+    out.line(2, fmt::format("{} ({} node{}): {}", name, nodes, nodes == 1 ? "" : "s", what.second));
+  }
+}
+
 void write_missed(page& out, const report_data& data) {
   const audit_summary& summary = data.summary;
   std::map<std::string, std::string> skipped; // reason -> rules
@@ -238,6 +263,7 @@ std::string write_text(const report_data& data, const report_style& style) {
   if (!style.brief || verdict_of(data) != verdict::clean) {
     write_findings(out, data);
     write_ranks(out, data);
+    write_pointer_coverage(out, data);
     write_missed(out, data);
   }
   out.line(0, last_line(data));

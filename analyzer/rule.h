@@ -51,6 +51,7 @@ struct rule {
   std::vector<rule_exception> exceptions;
   std::optional<rule_threshold> threshold;
   bool needs_full = false;
+  bool asks_host = false, asks_blocks = false; // about memory of the host, about blocks of a framework's allocator
 
   std::shared_ptr<const yaml_document> source;
   const yaml_node* id = nullptr;    // in `source`

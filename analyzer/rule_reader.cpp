@@ -1,6 +1,7 @@
 #include "analyzer/rule_reader.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "trace/call.h"
 
@@ -34,6 +35,23 @@ bool is_id(const std::string& s) {
 bool needs_full(const expr& e) {
   if (e.field != field_id::count && info(e.field).needs == "full") return true;
   return std::any_of(e.children.begin(), e.children.end(), [](const auto& c) { return c && needs_full(*c); });
+}
+
+// Does the rule look at memory of that kind? One that names no kind looks at all.
+bool asks_for(const rule& r, std::string_view memory) {
+  if (r.each != each_kind::graph_ptr || !r.when) return false;
+  bool named = false, asked = false;
+  const std::function<void(const expr&)> look = [&](const expr& e) {
+    if (e.field == field_id::mem_kind && (e.op == comparison::equal || e.op == comparison::in)) {
+      named = true;
+      asked =
+          asked || std::any_of(e.values.begin(), e.values.end(), [&](const literal& l) { return l.text == memory; });
+    }
+    for (const auto& c : e.children)
+      if (c) look(*c);
+  };
+  look(*r.when);
+  return asked || !named;
 }
 
 template <class E>
@@ -77,6 +95,8 @@ std::unique_ptr<rule> rule_reader::read(const std::shared_ptr<const yaml_documen
     r->when = names_.condition(*w, "when", present_in(*r), never_in(*r));
     a.uses = names_.used_by(w->text);
     check_level(*w, *r);
+    r->asks_host = asks_for(*r, "pageable");
+    r->asks_blocks = asks_for(*r, "block");
   }
   a.message = text_of(n.find("message"));
   r->message = message(n.find("message"), "message", *r);

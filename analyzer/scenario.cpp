@@ -71,12 +71,25 @@ void scenario::add(const yaml_node& n) {
   if (n.type != kind::map) throw bad_test{&n, "an event must be a map", "such as {call: cuInit}"};
   std::uint64_t times = 1;
   if (const auto* repeat = n.find("repeat")) times = value(*repeat);
+  const auto* group = n.find("events");
   for (iteration_ = 0; iteration_ < times; ++iteration_) {
-    if (const auto* own = n.find("record")) {
-      add_record(n, *own);
-    } else {
-      add_call(n);
+    if (group == nullptr) {
+      add_one(n);
+      continue;
     }
+    for (const auto& item : group->items) {
+      if (item.find("repeat") != nullptr || item.find("events") != nullptr)
+        throw bad_test{&item, "an event of `events` happens once each time"};
+      add_one(item);
+    }
+  }
+}
+
+void scenario::add_one(const yaml_node& n) {
+  if (const auto* own = n.find("record")) {
+    add_record(n, *own);
+  } else {
+    add_call(n);
   }
 }
 

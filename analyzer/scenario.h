@@ -36,6 +36,7 @@ class scenario {
   int event_at(std::int64_t ns) const;
 
  private:
+  void add_one(const yaml_node& n);
   std::uint64_t handle(const std::string& name);
   std::uint64_t value(const yaml_node& n);
   std::uint32_t thread(const yaml_node* n);

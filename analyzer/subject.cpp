@@ -59,12 +59,29 @@ std::string subject::place_of(std::uint32_t stack) const {
   return {};
 }
 
+std::string subject::modules_of(const allocation& a) const {
+  const std::string made = place_of(a.made_stack), freed = place_of(a.freed_stack);
+  if (made.empty() && freed.empty()) return {};
+  if (freed.empty()) return ", allocated in " + made;
+  if (made.empty()) return ", freed in " + freed;
+  return made == freed ? ", allocated and freed in " + made : ", allocated in " + made + " and freed in " + freed;
+}
+
+bool subject::same_extent() const {
+  const allocation& was = pointer->owner();
+  if (was.live) return false;
+  const process_state& p = *view_.process;
+  const auto now = pointer->memory->live ? p.blocks.find(pointer->address) : p.memory.find(pointer->address);
+  return now && now->base == was.base && now->size == was.size;
+}
+
 bool subject::same_again() const {
   const allocation& was = pointer->owner();
   if (was.live) return false;
-  if (was.kind == memory_kind::block) { // no call stack of blocks is recorded
+  if (was.kind == memory_kind::block) { // no call stack of blocks is recorded, at most a line
+    if (!same_extent()) return false;
     const auto next = view_.process->blocks.find(pointer->address);
-    return pointer->memory->live && next && next->base == was.base && next->size == was.size;
+    return was.place == 0 || next->place == 0 || next->place == was.place;
   }
   if (was.made_stack == 0) return false;
   const auto now = view_.process->memory.find(pointer->address);
@@ -131,8 +148,10 @@ field_value subject::get(field_id id) const {
   case field_id::mem_freed_by:
   case field_id::mem_owner_now:
   case field_id::mem_same_again:
+  case field_id::mem_same_extent:
   case field_id::mem_allocated_in:
   case field_id::mem_freed_in:
+  case field_id::mem_modules:
   case field_id::mem_private:
     return pointer == nullptr ? absent() : memory_field(id);
   default:
@@ -269,10 +288,14 @@ field_value subject::memory_field(field_id id) const {
   }
   case field_id::mem_same_again:
     return number(same_again() ? 1 : 0);
+  case field_id::mem_same_extent:
+    return number(same_extent() ? 1 : 0);
   case field_id::mem_allocated_in:
     return keep(place_of(a.made_stack));
   case field_id::mem_freed_in:
     return keep(place_of(a.freed_stack));
+  case field_id::mem_modules:
+    return keep(modules_of(a));
   case field_id::mem_private:
     return number(a.private_pool ? 1 : 0);
   default:

@@ -33,6 +33,7 @@ class subject final : public field_source {
   std::string thread_name(std::uint32_t index) const;
   std::string kernel_name() const;
   std::string owner_now() const;
+  std::string place_of(std::uint32_t stack) const; // file name of the object that called the driver
 
  private:
   field_value keep(std::string s) const; // strings made on demand live as long as the subject
@@ -43,8 +44,9 @@ class subject final : public field_source {
   field_value trace_field(field_id id) const;
   field_value notice_field(field_id id) const;        // subject_notice.cpp
   field_value memory_notice_field(field_id id) const; // subject_notice.cpp
+  std::string modules_of(const allocation& a) const;
+  bool same_extent() const;
   bool same_again() const;
-  std::string place_of(std::uint32_t stack) const; // module of the caller of the driver
 
   const event_view& view_;
   event_kind kind_;

@@ -172,6 +172,12 @@ void trace_builder::text(std::uint32_t thread, trace::text_role role, std::uint6
   payload(thread, head, bytes_of(text));
 }
 
+void trace_builder::python(std::uint32_t thread, std::string_view frames) {
+  trace::payload_record head{};
+  head.kind = record_kind::python_stack;
+  payload(thread, head, bytes_of(frames));
+}
+
 void trace_builder::lost(std::uint32_t thread, std::uint64_t count) {
   trace::lost_record r{};
   r.kind = record_kind::lost;
@@ -181,8 +187,9 @@ void trace_builder::lost(std::uint32_t thread, std::uint64_t count) {
   std::memcpy(reserve(thread, 1), &r, sizeof(r));
 }
 
-void trace_builder::edges(std::uint32_t thread, std::span<const std::uint64_t> pairs) {
+void trace_builder::edges(std::uint32_t thread, std::span<const std::uint64_t> pairs, std::uint64_t graph) {
   trace::payload_record head{};
+  head.key = graph;
   head.kind = record_kind::edges;
   payload(thread, head, std::as_bytes(pairs));
 }
@@ -213,11 +220,12 @@ void trace_builder::module(std::uint32_t thread, std::uint64_t bias, std::uint64
   payload(thread, head, bytes_of(path));
 }
 
-void trace_builder::pending(std::uint32_t thread, std::string_view symbol, std::uint64_t stream) {
+void trace_builder::pending(std::uint32_t thread, std::string_view symbol, std::uint64_t stream, std::uint64_t arg) {
   const std::uint16_t id = call_number(thread, symbol);
   auto* h = reinterpret_cast<trace::chunk_header*>(chunks_[chunk_of_[thread]].data.data());
   h->pending_stream = stream;
   h->pending_call = id;
+  h->pending_arg = arg;
   h->pending_begin = now_ + 1000;
 }
 

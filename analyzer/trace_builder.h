@@ -51,14 +51,17 @@ class trace_builder {
   void text(std::uint32_t thread, trace::text_role role, std::uint64_t key, std::string_view text);
   void lost(std::uint32_t thread, std::uint64_t count);
   // Edges of the graph that the next call instantiates: pairs of node handles, from and to.
-  void edges(std::uint32_t thread, std::span<const std::uint64_t> pairs);
+  void edges(std::uint32_t thread, std::span<const std::uint64_t> pairs, std::uint64_t graph = 0);
   void thread_end(std::uint32_t thread);
 
   void stack(std::uint32_t thread, std::uint32_t id, std::span<const std::uint64_t> addresses);
   void module(std::uint32_t thread, std::uint64_t bias, std::uint64_t begin, std::uint64_t end, std::string_view path);
 
   // The entry of a call that never returned.
-  void pending(std::uint32_t thread, std::string_view symbol, std::uint64_t stream);
+  void pending(std::uint32_t thread, std::string_view symbol, std::uint64_t stream, std::uint64_t arg = 0);
+
+  // Python frames of the next call of the thread.
+  void python(std::uint32_t thread, std::string_view frames);
 
   trace::file_header& header() { return header_; }
   std::vector<std::byte> bytes() const;

@@ -4,6 +4,7 @@
 
 #include "interpose/events.h"
 #include "interpose/poison.h"
+#include "interpose/python.h"
 #include "interpose/range_index.h"
 #include "interpose/real.h"
 #include "interpose/writer.h"
@@ -37,6 +38,7 @@ block_tables* make_tables() {
     raw(SYS_munmap, at, sizeof(block_tables));
     return none;
   }
+  find_python_line();
   return reinterpret_cast<block_tables*>(at);
 }
 
@@ -58,17 +60,18 @@ void block_out(u64 base, u64 bytes) {
   if (b == nullptr) {
     return;
   }
+  const u64 line = python_line(); // who was given the block: no stack can be taken here, under the lock of the allocator
   bool is_private = false;
   if (window_is_open()) {
     const thread_state* t = thread_if_any();
     is_private = t != nullptr && t->asked_capturing != 0;
   }
-  auto* s = b->live.put(base, bytes, is_private ? u64{block_private} : 0);
+  auto* s = b->live.put(base, bytes, is_private ? u64{block_private} : 0, line);
   if (live_execs.load(std::memory_order_relaxed) != 0 && b->of_graphs.meets(base, bytes)) {
     if (s != nullptr) {
       s->add_flags(block_in_graph); // where a graph's memory was: its end matters too
     }
-    write_block_event(trace::foreign_id::framework_block_alloc, base, bytes, is_private ? 1 : 0);
+    write_block_event(trace::foreign_id::framework_block_alloc, base, bytes, (is_private ? 1 : 0) | line << 32);
   }
 }
 
@@ -106,6 +109,7 @@ void note_address(block_tables* b, thread_state* t, u64 address) {
   trace::payload_record head{};
   head.kind = trace::record_kind::block;
   head.aux = static_cast<u16>((flags & block_private) | known_before);
+  head.id = static_cast<u32>(s->note());
   head.key = base;
   head.value = bytes;
   write_payload(t, head, nullptr, 0);

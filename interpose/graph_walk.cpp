@@ -11,7 +11,7 @@ namespace {
 struct walk {
   node_writer& w;
   u32 index = 0;
-  bool memory_nodes = false;
+  bool memory_nodes = false, child_graphs = false;
 };
 
 bool read_kernel(node_writer& w, CUgraphNode node, node_out& out) {
@@ -126,6 +126,7 @@ void walk_node(walk& k, CUgraphNode node, u32 parent, int depth) {
   out.record.node = reinterpret_cast<u64>(node);
   out.record.parent = parent;
   k.memory_nodes = k.memory_nodes || type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || type == CU_GRAPH_NODE_TYPE_MEM_FREE;
+  k.child_graphs = k.child_graphs || type == CU_GRAPH_NODE_TYPE_GRAPH;
   CUgraph child = nullptr;
   bool known = true;
   if (type == CU_GRAPH_NODE_TYPE_KERNEL) {
@@ -148,10 +149,12 @@ void walk_node(walk& k, CUgraphNode node, u32 parent, int depth) {
   }
 }
 
-void walk_graph(walk& k, CUgraph graph, u32 parent, int depth) {
+// Calls `visit` with every node of one graph.
+template <class Visit>
+void each_node(walk& k, CUgraph graph, Visit visit) {
   auto* get = driver_function<decltype(cuGraphGetNodes)>(call_id::cuGraphGetNodes);
   std::size_t n = node_count(graph);
-  if (get == nullptr || depth > 16 || k.index + n > max_walked_nodes) {
+  if (get == nullptr || n > max_walked_nodes) {
     k.w.whole = false;
     return;
   }
@@ -168,12 +171,20 @@ void walk_graph(walk& k, CUgraph graph, u32 parent, int depth) {
   auto* nodes = reinterpret_cast<CUgraphNode*>(at);
   if (get(graph, nodes, &n) == CUDA_SUCCESS) {
     for (std::size_t i = 0; i < n; ++i) {
-      walk_node(k, nodes[i], parent, depth);
+      visit(nodes[i]);
     }
   } else {
     k.w.whole = false;
   }
   raw(SYS_munmap, at, static_cast<long>(bytes));
+}
+
+void walk_graph(walk& k, CUgraph graph, u32 parent, int depth) {
+  if (depth > 16 || k.index + node_count(graph) > max_walked_nodes) {
+    k.w.whole = false;
+    return;
+  }
+  each_node(k, graph, [&](CUgraphNode node) { walk_node(k, node, parent, depth); });
 }
 
 // Edges that carry data are an error for the older call (CUDA_ERROR_LOSSY_QUERY): it is only for drivers without _v2.
@@ -228,6 +239,24 @@ void write_edges(walk& k, CUgraph graph) {
   raw(SYS_munmap, at, static_cast<long>(bytes));
 }
 
+// Of a graph and of the child graphs in it, so that memory nodes of a child can be ordered too.
+void write_all_edges(walk& k, CUgraph graph, int depth) {
+  write_edges(k, graph);
+  auto* type_of = driver_function<decltype(cuGraphNodeGetType)>(call_id::cuGraphNodeGetType);
+  auto* child_of = driver_function<decltype(cuGraphChildGraphNodeGetGraph)>(call_id::cuGraphChildGraphNodeGetGraph);
+  if (!k.child_graphs || type_of == nullptr || child_of == nullptr || depth > 16) {
+    return;
+  }
+  each_node(k, graph, [&](CUgraphNode node) {
+    CUgraphNodeType type{};
+    CUgraph child = nullptr;
+    if (type_of(node, &type) == CUDA_SUCCESS && type == CU_GRAPH_NODE_TYPE_GRAPH &&
+        child_of(node, &child) == CUDA_SUCCESS) {
+      write_all_edges(k, child, depth + 1);
+    }
+  });
+}
+
 } // namespace
 
 u64 node_count(CUgraph graph) {
@@ -255,7 +284,7 @@ bool write_graph(thread_state* t, u64 exec, CUgraph graph) {
   walk k{scratch.writer};
   walk_graph(k, graph, 0, 0);
   if (k.memory_nodes) { // only these need their order judged
-    write_edges(k, graph);
+    write_all_edges(k, graph, 0);
   }
   return k.w.whole;
 }

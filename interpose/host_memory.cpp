@@ -77,7 +77,14 @@ bool is_page_locked(u64 address) {
   return ask != nullptr && ask(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) == CUDA_SUCCESS;
 }
 
-void add_range(u64 exec, u64 begin, u64 bytes) {
+// At the first one: a process that is killed says nothing at its exit.
+void could_not_keep(thread_state* t) {
+  if (not_kept.fetch_add(1, std::memory_order_relaxed) == 0) {
+    write_text(t, trace::text_role::untracked_host, 1, "host operands of graphs");
+  }
+}
+
+void add_range(thread_state* t, u64 exec, u64 begin, u64 bytes) {
   if (begin == 0 || own_stack().holds(begin) || is_page_locked(begin)) {
     return;
   }
@@ -109,7 +116,7 @@ void add_range(u64 exec, u64 begin, u64 bytes) {
     armed.fetch_add(1, std::memory_order_release);
     return;
   }
-  not_kept.fetch_add(1, std::memory_order_relaxed);
+  could_not_keep(t);
 }
 
 // True if a range meets [begin, end); takes it out.
@@ -141,13 +148,13 @@ void note_host_operands(node_writer& w, const node_out& out) {
   }
   if (out.record.type == trace::node_type::memcpy) {
     if ((v[3] & 1) != 0) {
-      add_range(w.exec, v[0], v[2]);
+      add_range(w.t, w.exec, v[0], v[2]);
     }
     if ((v[3] & 2) != 0) {
-      add_range(w.exec, v[1], v[2]);
+      add_range(w.t, w.exec, v[1], v[2]);
     }
   } else if (out.record.type == trace::node_type::host) {
-    add_range(w.exec, v[1], 1);
+    add_range(w.t, w.exec, v[1], 1);
   }
 }
 

@@ -77,6 +77,61 @@ long dump_traceback(void* tstate, char* to, std::size_t room) {
 
 } // namespace
 
+namespace {
+
+// Where CPython 3.11 and 3.12 keep the innermost frame; both were final when this was written. Later ones publish it.
+//   PyThreadState::cframe (Include/cpython/pystate.h), _PyCFrame::current_frame (after a byte `use_tracing` in 3.11),
+//   _PyInterpreterFrame::prev_instr (Include/internal/pycore_frame.h)
+constexpr u64 cframe_offset = 56, instruction_offset = 56;
+struct line_reader {
+  thread_state_fn this_thread;
+  u64 frame_offset;
+  bool by_offsets;
+};
+line_reader line; // complete before line_known is set
+std::atomic<bool> line_known;
+
+const char* pointer_at(const void* object, u64 offset) {
+  const char* p = nullptr;
+  std::memcpy(&p, static_cast<const char*>(object) + offset, sizeof(p));
+  return p;
+}
+
+} // namespace
+
+void find_python_line() {
+  auto version = reinterpret_cast<version_fn>(libc_dlsym(RTLD_DEFAULT, "Py_GetVersion"));
+  auto this_thread = reinterpret_cast<thread_state_fn>(libc_dlsym(RTLD_DEFAULT, "PyGILState_GetThisThreadState"));
+  if (version == nullptr || this_thread == nullptr) {
+    return;
+  }
+  locked guard(python_lock);
+  const char* text = version();
+  const bool before_table = std::strncmp(text, "3.11.", 5) == 0 || std::strncmp(text, "3.12.", 5) == 0;
+  if (line_known.load(std::memory_order_relaxed) || (!before_table && !python_offsets_known())) {
+    return;
+  }
+  line = {this_thread, text[3] == '1' ? u64{8} : u64{0}, !before_table};
+  line_known.store(true, std::memory_order_release);
+}
+
+u16 python_line() {
+  const void* tstate = line_known.load(std::memory_order_acquire) ? line.this_thread() : nullptr;
+  if (tstate == nullptr) {
+    return 0;
+  }
+  u64 at = 0;
+  if (line.by_offsets) {
+    at = python_instruction(tstate);
+  } else {
+    const char* cframe = pointer_at(tstate, cframe_offset);
+    const char* frame = cframe == nullptr ? nullptr : pointer_at(cframe, line.frame_offset);
+    at = frame == nullptr ? 0 : reinterpret_cast<u64>(pointer_at(frame, instruction_offset));
+  }
+  const u64 mixed = (at >> 1) * 0x9E3779B97F4A7C15; // instructions are two bytes long
+  return at == 0 ? 0 : static_cast<u16>(mixed >> 48 | 1);
+}
+
 void write_python_stack(thread_state* t) {
   if (!find_interpreter(t)) {
     return;

@@ -152,6 +152,11 @@ bool python_offsets_known() {
   return true;
 }
 
+u64 python_instruction(const void* thread_state) {
+  const void* frame = at<const void*>(thread_state, offsets->thread.current_frame);
+  return frame == nullptr ? 0 : at<u64>(frame, offsets->frame.instr_ptr);
+}
+
 std::size_t write_python_frames(const void* thread_state, char* to, std::size_t room) {
   output out{to, room};
   const void* frame = at<const void*>(thread_state, offsets->thread.current_frame);

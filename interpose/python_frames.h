@@ -14,4 +14,7 @@ bool python_offsets_known();
 // PyThreadState of the calling thread. Returns the bytes written.
 std::size_t write_python_frames(const void* thread_state, char* to, std::size_t room);
 
+// The instruction that the innermost frame is at; 0 if there is none.
+u64 python_instruction(const void* thread_state);
+
 } // namespace capturesan::shim

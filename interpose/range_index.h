@@ -15,27 +15,28 @@ class range_index {
  public:
   class slot {
    public:
-    u64 base() const { return word_.load(std::memory_order_relaxed) & ~(unit - 1); }
+    u64 base() const { return word_.load(std::memory_order_relaxed) & base_bits; }
     u64 bytes() const { return bytes_.load(std::memory_order_acquire); } // 0 = the range is gone
     // The owner's, below 512; none when a range is put in.
     u64 flags() const { return word_.load(std::memory_order_relaxed) & (unit - 1); }
     u64 add_flags(u64 f) { return word_.fetch_or(f, std::memory_order_acq_rel) & (unit - 1); }
+    u64 note() const { return word_.load(std::memory_order_relaxed) >> address_bits; } // the owner's, of 16 bits
 
    private:
     friend class range_index;
-    std::atomic<u64> word_; // base and flags
+    std::atomic<u64> word_; // note, base and flags
     std::atomic<u64> bytes_;
   };
 
   // Null if there is no room.
-  slot* put(u64 base, u64 bytes, u64 flags = 0) {
+  slot* put(u64 base, u64 bytes, u64 flags = 0, u64 note = 0) {
     const u64 g = granule(base);
     slot& s = slots_[g % Granules];
-    if (base % unit != 0 || (s.base() != base && s.bytes() != 0)) {
+    if ((base & ~base_bits) != 0 || (s.base() != base && s.bytes() != 0)) {
       lost_.fetch_add(1, std::memory_order_relaxed);
       return nullptr;
     }
-    s.word_.store(base | flags, std::memory_order_relaxed);
+    s.word_.store(note << address_bits | base | flags, std::memory_order_relaxed);
     s.bytes_.store(bytes, std::memory_order_release);
     starts_[g / 64 % words].fetch_or(u64{1} << (g % 64), std::memory_order_release);
     const u64 group = g / per_group;
@@ -87,6 +88,8 @@ class range_index {
 
  private:
   static constexpr u64 unit = 512;
+  static constexpr int address_bits = 48; // of a process
+  static constexpr u64 base_bits = ((u64{1} << address_bits) - 1) & ~(unit - 1);
   static constexpr u64 words = u64{1} << 23; // marks for 256 GiB of addresses; farther ones share them
   static constexpr u64 per_group = 4096;     // granules: 2 MiB
   static constexpr u64 group_words = words / per_group;

@@ -35,7 +35,9 @@ inline constexpr std::size_t slot_bytes = 64;
   RECORD(params, 11, "packed parameters of the kernel launch that follows")                                            \
   RECORD(python_stack, 12, "Python frames of the call that follows, as text")                                          \
   RECORD(thread_end, 13, "a thread ended that had begun a capture which was still open")                               \
-  RECORD(edges, 14, "edges between the nodes of a graph with memory nodes, before the event that instantiates it")     \
+  RECORD(edges, 14,                                                                                                    \
+         "edges between the nodes of a graph with memory nodes, or of a child graph in it, before the event that "     \
+         "instantiates it")                                                                                            \
   RECORD(descriptor, 20, "a tensor map in the parameters of the node that follows")                                    \
   RECORD(block, 21, "a block of a framework's allocator that a node of this graph refers to")                          \
   RECORD(again, 22, "up to six calls that differ from earlier ones of this chunk in nothing but their times")
@@ -178,8 +180,9 @@ enum class node_type : std::uint16_t {
 //   mem_alloc   address, bytes        mem_free   address
 //   batch_mem_op   number of operations; payload = for each {uint64 address, uint64 operation}, address 0 = none
 // A block record before the event: payload_record with key = address, value = bytes, aux = flags of a block_alloc
-// event. A descriptor record before a kernel node: payload_record with aux = byte of the parameter block where the
-// tensor map lies, key = address that it was encoded with, value = bytes from there to the end of the tensor.
+// event, id = where it was handed out (classes.def). A descriptor record before a kernel node: payload_record with aux
+// = byte of the parameter block where the tensor map lies, key = address that it was encoded with, value = bytes from
+// there to the end of the tensor.
 struct node_record {
   record_kind kind;
   std::uint8_t slots;

@@ -17,6 +17,8 @@ engines do, 1,000 replays and nothing wrong. One line of JSON at the end; no net
     cupy        CuPy's own pool
     nccl        an all-reduce captured on one GPU
     profiled    torch.profiler(profile_memory=True); prints what it recorded
+    remade      an input that one line makes anew for every replay, and that lands where it was
+    scratch     the workspace of a captured matrix product is freed and made anew, elsewhere in the program, for the same stream
 """
 import argparse
 import json
@@ -348,6 +350,50 @@ def profiled_program(_):
     rows = {e.key: [e.count, getattr(e, "self_device_memory_usage", 0), e.self_cpu_memory_usage] for e in p.key_averages()}
     memory = {key: row for key, row in sorted(rows.items()) if row[1] or row[2] or key == "[memory]"}
     return {"right": True, "replays": REPLAYS, "memory": memory}
+
+
+def remade_program(_):
+    torch = need("torch")
+    target = torch.empty(6 * MIB // 4, device="cuda")
+
+    def make(value):
+        return torch.full((6 * MIB // 4,), value, device="cuda")
+
+    source = make(3.0)
+    where = source.data_ptr()
+    graph = capture(torch, lambda: target.copy_(source))
+    right, replays = True, 0
+    for i in range(REPLAYS):
+        del source
+        source = make(float(i % 5))
+        if source.data_ptr() == where:  # as it does here; a program that is right asks
+            graph.replay()
+            replays += 1
+            right = right and (i % 100 != 0 or bool((target == float(i % 5)).all()))
+    torch.cuda.synchronize()
+    return {"right": right and replays == REPLAYS, "replays": replays}
+
+
+def scratch_program(_):
+    torch = need("torch")
+    side = torch.cuda.Stream()
+    left = torch.randn(64, 8192, device="cuda", dtype=torch.float16)
+    right = torch.randn(8192, 64, device="cuda", dtype=torch.float16)
+    out, other = (torch.empty(64, 64, device="cuda", dtype=torch.float16) for _ in range(2))
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            torch.mm(left, right, out=out)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, stream=side):
+        torch.mm(left, right, out=out)
+    torch._C._cuda_clearCublasWorkspaces()
+    with torch.cuda.stream(side):
+        torch.mm(left, right, out=other)  # makes it anew, for this stream: the graph and this are in order
+        for _ in range(REPLAYS):
+            graph.replay()
+    torch.cuda.synchronize()
+    return {"right": torch.allclose(out, other, rtol=1e-2, atol=1e-1), "replays": REPLAYS}
 
 
 PROGRAMS = {name[:-len("_program")]: value for name, value in list(globals().items()) if name.endswith("_program")}

@@ -28,4 +28,6 @@ fake_profile fake_c10_profile();
 
 // In libfake_torch.so, the allocator's side: reports a block that was handed out, or taken back.
 void fake_torch_report(void* block, std::int64_t bytes, int device_type);
+// The same from a thread of its own, as the autograd engine has them.
+void fake_torch_report_elsewhere(void* block, std::int64_t bytes, int device_type);
 }
