@@ -70,6 +70,11 @@ struct tile_config {
   static constexpr int BOUND = NT == 2 ? 576 : BLOCK;
   static constexpr int FETCH_ROWS = TOK / PRODUCERS; // rows per fetching warp
 
+  // With many rows the scores of a tile are worked out before the values of the tile before it are added, so that its
+  // softmax has that product to hide behind (deep_math.cuh).
+  static constexpr bool DEEP = NT > 4;
+  static constexpr int BUFFERS = DEEP ? 2 : 1; // of scores, probabilities and factors
+
   static constexpr int S_PITCH = TOK + 4; // floats
   static constexpr int P_PITCH = TOK + 8; // bf16
 
@@ -78,18 +83,23 @@ struct tile_config {
   static constexpr int TOK_PER_LANE = TOK / LANES_PER_ROW;
 
   static constexpr size_t STAGE_BYTES = size_t{TOK} * ROW_PITCH;
-  static constexpr size_t S_BYTES = size_t{K_SLICES} * HALF_ROWS * S_PITCH * 4; // of one half
+  // Scores of one half on their way between its warps. DEEP: fragments of 1 KB, from three warps to the one that owns a
+  // granule.
+  static constexpr size_t EXCHANGE_BYTES = size_t{NH} * (K_SLICES - 1) * 1024;
+  static constexpr size_t S_BYTES = DEEP ? BUFFERS * EXCHANGE_BYTES : size_t{K_SLICES} * HALF_ROWS * S_PITCH * 4;
   static constexpr size_t Q_STAGES_BYTES = size_t{K_SLICES} * Q_STAGE_BYTES;
   static constexpr size_t SCRATCH_BYTES = S_BYTES > Q_STAGES_BYTES ? S_BYTES : Q_STAGES_BYTES; // of one half
 
   static constexpr size_t SCRATCH_OFFSET = STAGES * STAGE_BYTES;
   static constexpr size_t P_OFFSET = SCRATCH_OFFSET + 2 * SCRATCH_BYTES;
-  static constexpr size_t FACTOR_OFFSET = P_OFFSET + size_t{ROWS} * P_PITCH * 2;
-  static constexpr size_t MASK_OFFSET = FACTOR_OFFSET + size_t{ROWS} * 4;
+  static constexpr size_t P_BYTES = size_t{ROWS} * P_PITCH * 2;
+  static constexpr size_t FACTOR_OFFSET = P_OFFSET + BUFFERS * P_BYTES;
+  static constexpr size_t MASK_OFFSET = FACTOR_OFFSET + size_t{BUFFERS} * ROWS * 4;
   static constexpr size_t STATE_OFFSET = MASK_OFFSET + size_t{ROWS} * 8;
-  static constexpr size_t BARRIER_OFFSET = STATE_OFFSET + size_t{THREADS} * 8;
+  static constexpr size_t BARRIER_OFFSET = STATE_OFFSET + size_t{THREADS} * (DEEP ? 16 : 8);
   static constexpr size_t TABLE_OFFSET = BARRIER_OFFSET + size_t{2} * STAGES * 8;
-  static constexpr size_t SMEM_BYTES = TABLE_OFFSET + size_t{5} * (MAX_BATCH + 1) * 4;
+  static constexpr size_t GREW_OFFSET = TABLE_OFFSET + size_t{5} * (MAX_BATCH + 1) * 4;
+  static constexpr size_t SMEM_BYTES = GREW_OFFSET + (DEEP ? 16 : 0);
 
   static_assert(NT == 2 || NT == 4 || NT == 6 || NT == 8, "row granules");
   static_assert(TOK == 32 || TOK == 16, "tokens per tile");

@@ -12,11 +12,13 @@
 // The pipeline of a block drains where its run crosses into another request; fetching does not.
 #pragma once
 
-#include "layout.h"
+#include "deep_math.cuh"
 #include "query.cuh"
 #include "request_table.cuh"
 #include "softmax.cuh"
 #include "tile_loader.cuh"
+
+#include <type_traits>
 
 namespace verify_mla {
 
@@ -41,8 +43,6 @@ __device__ __forceinline__ work_range find_work(const kernel_args& args, const r
   if (unit >= effective) return {};
   return {partition_begin(unit, tiles, effective), partition_begin(unit + 1, tiles, effective)};
 }
-
-inline constexpr int HALF_BARRIER = 1; // named barriers: of each half
 
 // Scores of a tile for the rows of this half, over this warp's slice of the dimensions. Fragments are loaded a few
 // steps ahead of their use. scores: fp32 [HALF_ROWS, S_PITCH] of this slice and half.
@@ -89,110 +89,9 @@ __device__ __forceinline__ void score_tile(const query_fragments<C>& query, uint
   }
 }
 
-// acc: this warp's 128 value columns of its half's rows.
-template <class C>
-using accumulators = float[C::M_TILES][C::NH][4];
-
-template <class C>
-__device__ __forceinline__ void rescale(accumulators<C>& acc, const float* factors, int lane) {
-#pragma unroll
-  for (int n = 0; n < C::NH; ++n) {
-    const float2 f = *reinterpret_cast<const float2*>(factors + n * 8 + lane % 4 * 2);
-#pragma unroll
-    for (int m = 0; m < C::M_TILES; ++m) {
-      acc[m][n][0] *= f.x;
-      acc[m][n][1] *= f.y;
-      acc[m][n][2] *= f.x;
-      acc[m][n][3] *= f.y;
-    }
-  }
-}
-
-// The probabilities of a tile times its values. Value fragments do not depend on the softmax: the first ones are loaded
-// by begin(), before the barrier that the probabilities need.
-template <class C>
-struct value_product {
-  static constexpr int AHEAD = 2;
-  static constexpr int STEPS = C::TOK / 16 * C::M_TILES;
-  uint32_t values; // shared address of this lane's part of the first fragment
-  uint32_t a[AHEAD + 1][4];
-
-  __device__ __forceinline__ void load(int i) {
-    ptx::ldmatrix_x4_trans(a[i % (AHEAD + 1)], values + i / C::M_TILES * 16 * ROW_PITCH + i % C::M_TILES * 32);
-  }
-  __device__ __forceinline__ void begin(uint32_t stage, int slice, int lane) {
-    values = stage + (lane / 16 * 8 + lane % 8) * ROW_PITCH + slice * C::VALUES_PER_WARP * 2 + lane / 8 % 2 * 16;
-#pragma unroll
-    for (int i = 0; i < AHEAD; ++i) load(i);
-  }
-  // p: shared address of bf16 [HALF_ROWS, P_PITCH].
-  __device__ __forceinline__ void add(accumulators<C>& acc, uint32_t p, int lane) {
-    const uint32_t pairs = p + ((lane / 16 * 8 + lane % 8) * C::P_PITCH + lane / 8 % 2 * 8) * 2;
-    uint32_t b[C::NH][2];
-#pragma unroll
-    for (int i = 0; i < STEPS; ++i) {
-      const int k = i / C::M_TILES;
-      if (i % C::M_TILES == 0) {
-        if constexpr (C::NH == 1) {
-          ptx::ldmatrix_x2(b[0][0], b[0][1], pairs + k * 32);
-        } else {
-#pragma unroll
-          for (int n = 0; n < C::NH; n += 2) {
-            if (n + 1 == C::NH) {
-              ptx::ldmatrix_x2(b[n][0], b[n][1], pairs + (n * 8 * C::P_PITCH + k * 16) * 2);
-              break;
-            }
-            uint32_t r[4];
-            ptx::ldmatrix_x4(r, pairs + (n * 8 * C::P_PITCH + k * 16) * 2);
-            b[n][0] = r[0];
-            b[n][1] = r[1];
-            b[(n + 1) % C::NH][0] = r[2]; // the modulus for odd NH, where this is not reached
-            b[(n + 1) % C::NH][1] = r[3];
-          }
-        }
-      }
-      if (i + AHEAD < STEPS) load(i + AHEAD);
-#pragma unroll
-      for (int n = 0; n < C::NH; ++n) ptx::mma(acc[i % C::M_TILES][n], a[i % (AHEAD + 1)], b[n][0], b[n][1]);
-    }
-  }
-};
-
-// Writes the accumulators in register order (layout.h).
-template <class C, bool BF16>
-__device__ __forceinline__ void flush_values(const accumulators<C>& acc, const kernel_args& args, int64_t unit,
-                                             int slice, int half, int lane) {
-  // in units of four elements
-  const int64_t base = ((unit * VALUE_TILES + slice * C::M_TILES) * C::NT + half * C::NH) * 32 + lane;
-#pragma unroll
-  for (int m = 0; m < C::M_TILES; ++m)
-#pragma unroll
-    for (int n = 0; n < C::NH; ++n) {
-      const float(&v)[4] = acc[m][n];
-      const int64_t at = base + (m * C::NT + n) * 32;
-      if constexpr (BF16)
-        static_cast<uint2*>(args.partial)[at] = make_uint2(ptx::pack_bf16(v[0], v[1]), ptx::pack_bf16(v[2], v[3]));
-      else
-        static_cast<float4*>(args.partial)[at] = make_float4(v[0], v[1], v[2], v[3]);
-    }
-}
-
-// Pieces of the dynamic shared memory.
-template <class C>
-struct block_memory {
-  char* base;
-  __device__ __forceinline__ float* scores(int half) const {
-    return reinterpret_cast<float*>(base + C::SCRATCH_OFFSET + half * C::SCRATCH_BYTES);
-  }
-  __device__ __forceinline__ bf16_bits* p() const { return reinterpret_cast<bf16_bits*>(base + C::P_OFFSET); }
-  __device__ __forceinline__ float* factors() const { return reinterpret_cast<float*>(base + C::FACTOR_OFFSET); }
-  __device__ __forceinline__ uint64_t* row_mask() const { return reinterpret_cast<uint64_t*>(base + C::MASK_OFFSET); }
-  __device__ __forceinline__ row_state* states() const { return reinterpret_cast<row_state*>(base + C::STATE_OFFSET); }
-};
-
 // A math warp.
 template <class C, bool BF16>
-struct math_warp {
+struct plain_math_warp {
   const kernel_args& args;
   const request_table& table;
   block_memory<C> memory;
@@ -207,7 +106,10 @@ struct math_warp {
     const int valid = draft * args.heads - group * C::ROWS;
     const bf16_bits* q =
         args.q + (int64_t{table.qo_start[at.request]} * args.heads + int64_t{group} * C::ROWS) * HEAD_DIM;
-    load_query<C>(query, q, valid, half * C::NH, slice,
+    int granules[C::NH];
+#pragma unroll
+    for (int n = 0; n < C::NH; ++n) granules[n] = half * C::NH + n;
+    load_query<C>(query, q, valid, granules, slice,
                   reinterpret_cast<char*>(memory.scores(half)) + slice * Q_STAGE_BYTES, lane);
     const uint8_t* mask = args.mask ? args.mask + args.mask_indptr[at.request] : nullptr;
     load_row_masks<C>(memory.row_mask(), mask, at.prefix, draft, group * C::ROWS, half, slice, args, lane);
@@ -228,7 +130,7 @@ struct math_warp {
     score_tile<C>(query, loader.stage_address(stage), memory.scores(half) + slice * C::HALF_ROWS * C::S_PITCH, slice,
                   lane, args.batch == 0);
     ptx::sync_threads(HALF_BARRIER + half, THREADS / 2);
-    const softmax_buffers<C> buffers{memory.scores(half), memory.p(), memory.factors(), memory.states(),
+    const softmax_buffers<C> buffers{memory.scores(half), memory.p(), memory.factors(), memory.template states<row_state>(),
                                      memory.row_mask()};
     const bool grew = update_rows<C>(buffers, {token, at.prefix, at.total}, fresh, args, thread);
     value_product<C> product;
@@ -236,7 +138,7 @@ struct math_warp {
     // Also: the scores have been read.
     if (ptx::sync_threads_or(HALF_BARRIER + half, THREADS / 2, grew))
       rescale<C>(acc, memory.factors() + half * C::HALF_ROWS, lane);
-    product.add(acc, loader.smem + int(C::P_OFFSET) + half * C::HALF_ROWS * C::P_PITCH * 2, lane);
+    product.add_all(acc, loader.smem + int(C::P_OFFSET) + half * C::HALF_ROWS * C::P_PITCH * 2, lane);
     __syncwarp();
     leave_stage();
   }
@@ -265,7 +167,7 @@ struct math_warp {
     const int slot = args.splits > 0 ? unit : partial_slot(unit, at.request);
     const int64_t place = int64_t{slot} * args.groups + group;
     flush_values<C, BF16>(acc, args, place, slice, half, lane);
-    flush_rows<C>(memory.states(), args.partial_ml + place * C::ROWS * 2, thread);
+    flush_rows<C>(memory.template states<row_state>(), args.partial_ml + place * C::ROWS * 2, thread);
   }
 };
 
@@ -303,7 +205,8 @@ __device__ __forceinline__ void run_partial(const kernel_args& args) {
     return loader.produce();
   }
   if constexpr (C::TRADE_REGISTERS) ptx::take_registers<MATH_REGISTERS>();
-  math_warp<C, BF16> math{args, table, memory, loader, unit, group, lane, thread, warp % K_SLICES, warp / K_SLICES};
+  using math_warp = std::conditional_t<C::DEEP, deep_math_warp<C, BF16>, plain_math_warp<C, BF16>>;
+  math_warp math{args, table, memory, loader, unit, group, lane, thread, warp % K_SLICES, warp / K_SLICES};
   tile_cursor at;
   for (int from = 0; from < loader.tiles;) {
     at.move_to(loader.first + from, table);

@@ -15,7 +15,8 @@ using query_fragments = uint32_t[C::NH][K_STEPS][2];
 // piece of the scratch area; rows past `rows` are zero.
 template <class C>
 __device__ __forceinline__ void load_query(query_fragments<C>& fragments, const bf16_bits* q, int rows,
-                                           int first_granule, int slice, char* stage, int lane) {
+                                           const int (&granules)[C::NH], int slice, char* stage,
+                                           int lane) {
   constexpr int CHUNKS = 8 * K_STEPS * 2; // 16-byte pieces of eight rows
   constexpr int LOADS = (CHUNKS + 31) / 32;
   const uint32_t stage_address = ptx::smem_address(stage);
@@ -25,7 +26,7 @@ __device__ __forceinline__ void load_query(query_fragments<C>& fragments, const 
 #pragma unroll
     for (int i = 0; i < LOADS; ++i) {
       const int chunk = i * 32 + lane;
-      const int row = (first_granule + n) * 8 + chunk / (K_STEPS * 2);
+      const int row = granules[n] * 8 + chunk / (K_STEPS * 2);
       loaded[n][i] = make_uint4(0, 0, 0, 0);
       if (chunk < CHUNKS && row < rows)
         loaded[n][i] = *reinterpret_cast<const uint4*>(q + int64_t{row} * HEAD_DIM + slice * K_STEPS * 16 +

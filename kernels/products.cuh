@@ -1,0 +1,134 @@
+// What the two kinds of math warps share: the product with the values, rescaling, and the way of a partial result to memory.
+#pragma once
+
+#include "config.h"
+#include "kernel_args.h"
+#include "layout.h"
+#include "ptx.cuh"
+#include "softmax.cuh"
+
+namespace verify_mla {
+
+inline constexpr int HALF_BARRIER = 1; // named barriers: of each half
+
+// acc: this warp's 128 value columns of its half's rows.
+template <class C>
+using accumulators = float[C::M_TILES][C::NH][4];
+
+template <class C>
+__device__ __forceinline__ void rescale(accumulators<C>& acc, const float* factors, int lane) {
+#pragma unroll
+  for (int n = 0; n < C::NH; ++n) {
+    const float2 f = *reinterpret_cast<const float2*>(factors + n * 8 + lane % 4 * 2);
+#pragma unroll
+    for (int m = 0; m < C::M_TILES; ++m) {
+      acc[m][n][0] *= f.x;
+      acc[m][n][1] *= f.y;
+      acc[m][n][2] *= f.x;
+      acc[m][n][3] *= f.y;
+    }
+  }
+}
+
+// Where a lane's row of a 16x16 piece of a tile stands, for ldmatrix: rows by lane % 16, halves of the columns by lane / 16.
+__device__ __forceinline__ int row_part(int lane) { return lane % 16 * ROW_PITCH + lane / 16 * 16; }
+
+// The probabilities of a tile times its values. Value fragments do not depend on the softmax: the first ones are loaded
+// by begin(), before the barrier that the probabilities need.
+template <class C>
+struct value_product {
+  static constexpr int AHEAD = 2;
+  static constexpr int STEPS = C::TOK / 16 * C::M_TILES;
+  uint32_t values; // shared address of this lane's part of the first fragment
+  uint32_t a[AHEAD + 1][4];
+
+  // The four 8x8 pieces of a fragment come in the order that suits the lanes' addresses, and are put right by name.
+  __device__ __forceinline__ void load(int i) {
+    uint32_t(&f)[4] = a[i % (AHEAD + 1)];
+    ptx::ldmatrix_x4_trans(f[0], f[2], f[1], f[3], values + i / C::M_TILES * 16 * ROW_PITCH + i % C::M_TILES * 32);
+  }
+  __device__ __forceinline__ void begin(uint32_t stage, int slice, int lane) {
+    values = stage + slice * C::VALUES_PER_WARP * 2 + row_part(lane);
+#pragma unroll
+    for (int i = 0; i < AHEAD; ++i) load(i);
+  }
+  // p: shared address of bf16 [HALF_ROWS, P_PITCH]. The 16 tokens of step K.
+  template <int K>
+  __device__ __forceinline__ void add(accumulators<C>& acc, uint32_t p, int lane, bool all_granules = true) {
+    const uint32_t pairs = p + lane % 16 * C::P_PITCH * 2 + lane / 16 * 16 + K * 32;
+    uint32_t b[C::NH][2];
+    if constexpr (C::NH == 1) {
+      ptx::ldmatrix_x2(b[0][0], b[0][1], p + lane % 8 * C::P_PITCH * 2 + lane / 8 % 2 * 16 + K * 32);
+    } else {
+#pragma unroll
+      for (int n = 0; n < C::NH; n += 2) {
+        if (n + 1 == C::NH) {
+          // Lanes 16 to 31 name the second half of the tokens in the x4 loads, lanes 8 to 15 here.
+          ptx::ldmatrix_x2(b[n][0], b[n][1],
+                           p + (n * 8 + lane % 8) * C::P_PITCH * 2 + lane / 8 % 2 * 16 + K * 32);
+          break;
+        }
+        uint32_t r[4];
+        ptx::ldmatrix_x4(r, pairs + n * 8 * C::P_PITCH * 2);
+        b[n][0] = r[0];
+        b[n][1] = r[2];
+        b[(n + 1) % C::NH][0] = r[1]; // the modulus for odd NH, where this is not reached
+        b[(n + 1) % C::NH][1] = r[3];
+      }
+    }
+#pragma unroll
+    for (int m = 0; m < C::M_TILES; ++m) {
+      const int i = K * C::M_TILES + m;
+      if (i + AHEAD < STEPS) load(i + AHEAD);
+#pragma unroll
+      for (int n = 0; n < C::NH; ++n) {
+        if (C::NH == 3 && n == 2) // the last granule of such a half may have no row
+          ptx::mma_if(all_granules, acc[m][n], a[i % (AHEAD + 1)], b[n][0], b[n][1]);
+        else
+          ptx::mma(acc[m][n], a[i % (AHEAD + 1)], b[n][0], b[n][1]);
+      }
+    }
+  }
+  __device__ __forceinline__ void add_all(accumulators<C>& acc, uint32_t p, int lane) {
+    add<0>(acc, p, lane);
+    if constexpr (C::TOK == 32) add<1>(acc, p, lane);
+  }
+};
+
+// Writes the accumulators in register order (layout.h).
+template <class C, bool BF16>
+__device__ __forceinline__ void flush_values(const accumulators<C>& acc, const kernel_args& args, int64_t unit,
+                                             int slice, int half, int lane) {
+  // in units of four elements
+  const int64_t base = ((unit * VALUE_TILES + slice * C::M_TILES) * C::NT + half * C::NH) * 32 + lane;
+#pragma unroll
+  for (int m = 0; m < C::M_TILES; ++m)
+#pragma unroll
+    for (int n = 0; n < C::NH; ++n) {
+      const float(&v)[4] = acc[m][n];
+      const int64_t at = base + (m * C::NT + n) * 32;
+      if constexpr (BF16)
+        static_cast<uint2*>(args.partial)[at] = make_uint2(ptx::pack_bf16(v[0], v[1]), ptx::pack_bf16(v[2], v[3]));
+      else
+        static_cast<float4*>(args.partial)[at] = make_float4(v[0], v[1], v[2], v[3]);
+    }
+}
+
+// Pieces of the dynamic shared memory.
+template <class C>
+struct block_memory {
+  char* base;
+  __device__ __forceinline__ float* scores(int half) const {
+    return reinterpret_cast<float*>(base + C::SCRATCH_OFFSET + half * C::SCRATCH_BYTES);
+  }
+  __device__ __forceinline__ bf16_bits* p() const { return reinterpret_cast<bf16_bits*>(base + C::P_OFFSET); }
+  __device__ __forceinline__ float* factors() const { return reinterpret_cast<float*>(base + C::FACTOR_OFFSET); }
+  __device__ __forceinline__ int* grew() const { return reinterpret_cast<int*>(base + C::GREW_OFFSET); }
+  __device__ __forceinline__ uint64_t* row_mask() const { return reinterpret_cast<uint64_t*>(base + C::MASK_OFFSET); }
+  template <class STATE>
+  __device__ __forceinline__ STATE* states() const {
+    return reinterpret_cast<STATE*>(base + C::STATE_OFFSET);
+  }
+};
+
+} // namespace verify_mla
