@@ -91,7 +91,8 @@ struct tile_config {
   static constexpr size_t SCRATCH_BYTES = S_BYTES > Q_STAGES_BYTES ? S_BYTES : Q_STAGES_BYTES; // of one half
 
   static constexpr size_t SCRATCH_OFFSET = STAGES * STAGE_BYTES;
-  static constexpr size_t P_OFFSET = SCRATCH_OFFSET + 2 * SCRATCH_BYTES;
+  static constexpr size_t OWN_OFFSET = SCRATCH_OFFSET + 2 * SCRATCH_BYTES; // DEEP: scores that a warp keeps
+  static constexpr size_t P_OFFSET = OWN_OFFSET + (DEEP ? size_t{WARPS} * 1024 : 0);
   static constexpr size_t P_BYTES = size_t{ROWS} * P_PITCH * 2;
   static constexpr size_t FACTOR_OFFSET = P_OFFSET + BUFFERS * P_BYTES;
   static constexpr size_t MASK_OFFSET = FACTOR_OFFSET + size_t{BUFFERS} * ROWS * 4;

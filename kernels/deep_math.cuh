@@ -7,9 +7,9 @@
 // There is one barrier per tile: it says both that the scores of tile k are there and that the probabilities of tile
 // k - 1 are. What is written before it and read after it exists twice.
 //
-// Each warp sums, for one granule of its half, what the four warps found for their quarter of the dimensions. Its own
-// quarter stays in registers; the others come through shared memory as the fragments they are, so that every access is
-// 16 bytes wide and free of conflicts.
+// Each warp sums, for one granule of its half, what the four warps found for their quarter of the dimensions. The scores
+// pass through shared memory as the fragments they are, so that every access is 16 bytes wide and free of conflicts. A
+// warp's own go there too: there are no registers to keep them in.
 #pragma once
 
 #include "products.cuh"
@@ -41,18 +41,23 @@ struct deep_math_warp {
   int stage = 0; // of the tile at hand
   int parity = 0;
 
-  // The granule of this warp, and where the other granules' scores of its quarter go.
+  // Granule `slice` of its half is this warp's, if the half has so many.
   __device__ __forceinline__ bool owner() const { return slice < C::NH; }
-  // The granule that register n of the queries holds: its own first, then the others in order.
-  __device__ __forceinline__ int granule_of(int n) const {
-    return !owner() ? n : n == 0 ? slice : n <= slice ? n - 1 : n;
-  }
   __device__ __forceinline__ uint32_t exchange() const {
     return loader.smem + int(C::SCRATCH_OFFSET) + half * HALF_SCORES;
   }
-  // From slice `from` to the owner of granule g, who is in slice g.
-  static __device__ __forceinline__ int channel(int g, int from) {
-    return (g * (K_SLICES - 1) + (from - g - 1 + K_SLICES) % K_SLICES) * C::QK_M * FRAGMENT;
+  // Where this warp leaves its scores of granule g: for the warp in slice g, or for itself.
+  __device__ __forceinline__ uint32_t outbox(int g, int buffer) const {
+    const int from = (slice - g - 1 + K_SLICES) % K_SLICES;
+    return from == K_SLICES - 1
+               ? own_box()
+               : exchange() + buffer * int(C::EXCHANGE_BYTES) + (g * (K_SLICES - 1) + from) * C::QK_M * FRAGMENT;
+  }
+  __device__ __forceinline__ uint32_t inbox(int buffer) const {
+    return exchange() + buffer * int(C::EXCHANGE_BYTES) + (owner() ? slice : 0) * (K_SLICES - 1) * C::QK_M * FRAGMENT;
+  }
+  __device__ __forceinline__ uint32_t own_box() const {
+    return loader.smem + int(C::OWN_OFFSET) + (half * K_SLICES + slice) * C::QK_M * FRAGMENT;
   }
   __device__ __forceinline__ uint32_t probabilities(int buffer) const {
     return loader.smem + int(C::P_OFFSET) + buffer * int(C::P_BYTES) + half * C::HALF_ROWS * C::P_PITCH * 2;
@@ -68,7 +73,7 @@ struct deep_math_warp {
         args.q + (int64_t{table.qo_start[at.request]} * args.heads + int64_t{group} * C::ROWS) * HEAD_DIM;
     int granules[C::NH];
 #pragma unroll
-    for (int n = 0; n < C::NH; ++n) granules[n] = half * C::NH + granule_of(n);
+    for (int n = 0; n < C::NH; ++n) granules[n] = half * C::NH + n;
     load_query<C>(query, q, valid, granules, slice,
                   reinterpret_cast<char*>(memory.scores(half)) + slice * Q_STAGE_BYTES, lane);
     const uint8_t* mask = args.mask ? args.mask + args.mask_indptr[at.request] : nullptr;
@@ -86,12 +91,11 @@ struct deep_math_warp {
     }
   }
 
-  // This warp's quarter of the scores of a tile: its own granule to `own`, the others to their owners.
-  __device__ __forceinline__ void score(const query_fragments<C>& query, granule_scores<C>& own, int buffer, int lane) {
+  // This warp's quarter of the scores of a tile.
+  __device__ __forceinline__ void score(const query_fragments<C>& query, int buffer, unsigned lane) {
     constexpr int AHEAD = C::NH == 3 ? 3 : 2;
     constexpr int STEPS = C::QK_M * K_STEPS;
-    const uint32_t keys = loader.stage_address(stage) + slice * K_STEPS * 32 + row_part(lane);
-    const uint32_t out = exchange() + buffer * int(C::EXCHANGE_BYTES) + lane * 16;
+    const uint32_t keys = loader.stage_address(stage) + slice * K_STEPS * 32 + lane % 16 * ROW_PITCH + lane / 16 * 16;
     uint32_t a[AHEAD + 1][4];
     const auto load = [&](int i) {
       if (i < STEPS) ptx::ldmatrix_x4(a[i % (AHEAD + 1)], keys + i / K_STEPS * 16 * ROW_PITCH + i % K_STEPS * 32);
@@ -109,28 +113,24 @@ struct deep_math_warp {
       for (int n = 0; n < C::NH; ++n) ptx::mma(acc[n], a[i % (AHEAD + 1)], query[n][step][0], query[n][step][1]);
       if (step + 1 < K_STEPS) continue;
 #pragma unroll
-      for (int n = C::NH - 1; n >= 0; --n) {
-        const int g = granule_of(n);
-        if (n > 0 || !owner()) ptx::store_shared_4(out + channel(g, slice) + m * FRAGMENT, acc[n]);
+      for (int n = 0; n < C::NH; ++n) {
+        ptx::store_shared_4(outbox(n, buffer) + lane * 16 + m * FRAGMENT, acc[n]);
 #pragma unroll
-        for (int e = 0; e < 4; ++e) {
-          if (n == 0) own[m][e] = acc[0][e];
-          acc[n][e] = 0;
-        }
+        for (int e = 0; e < 4; ++e) acc[n][e] = 0;
       }
     }
   }
 
-  // Adds what the other warps found for this warp's granule.
-  __device__ __forceinline__ void collect(granule_scores<C>& s, int buffer, int lane) const {
-    const uint32_t in = exchange() + buffer * int(C::EXCHANGE_BYTES) + (owner() ? slice : 0) * (K_SLICES - 1) * C::QK_M * FRAGMENT +
-                        lane * 16;
+  // The scores of this warp's granule: the sum of what all four warps found, always in the same order.
+  __device__ __forceinline__ void collect(granule_scores<C>& s, int buffer, unsigned lane) const {
+#pragma unroll
+    for (int m = 0; m < C::QK_M; ++m) ptx::load_shared_4(s[m], own_box() + lane * 16 + m * FRAGMENT);
 #pragma unroll
     for (int j = 0; j < K_SLICES - 1; ++j)
 #pragma unroll
       for (int m = 0; m < C::QK_M; ++m) {
         float v[4];
-        ptx::load_shared_4(v, in + (j * C::QK_M + m) * FRAGMENT);
+        ptx::load_shared_4(v, inbox(buffer) + lane * 16 + (j * C::QK_M + m) * FRAGMENT);
 #pragma unroll
         for (int e = 0; e < 4; ++e) s[m][e] += v[e];
       }
@@ -138,7 +138,7 @@ struct deep_math_warp {
 
   // Soft cap and masks. Returns what the scores must still be multiplied with.
   __device__ __forceinline__ float restrict_scores(granule_scores<C>& s, int token, const tile_cursor& at,
-                                                   int lane) const {
+                                                   unsigned lane) const {
     if (args.cap > 0)
 #pragma unroll
       for (int m = 0; m < C::QK_M; ++m)
@@ -161,7 +161,7 @@ struct deep_math_warp {
 
   // Scores of tile k to probabilities, in shared memory.
   template <bool FRESH>
-  __device__ __forceinline__ void softmax(granule_scores<C>& s, float c, int buffer, int k, int lane) const {
+  __device__ __forceinline__ void softmax(granule_scores<C>& s, float c, int buffer, int k, unsigned lane) const {
     row_pair_state state = make_float4(NO_MAXIMUM, 0, NO_MAXIMUM, 0);
     row_pair_state* kept = memory.template states<row_pair_state>() + (half * K_SLICES + slice) * 32 + lane;
     if (!FRESH) state = *kept;
@@ -204,7 +204,7 @@ struct deep_math_warp {
   __device__ __forceinline__ void first_tile(const query_fragments<C>& query, int token, const tile_cursor& at) {
     granule_scores<C> s;
     ptx::barrier_wait(loader.full(stage), parity);
-    score(query, s, 0, lane);
+    score(query, 0, lane);
     ptx::sync_threads(HALF_BARRIER + half, THREADS / 2);
     collect(s, 0, lane);
     const float c = restrict_scores(s, token, at, lane);
@@ -217,16 +217,16 @@ struct deep_math_warp {
     const int before = stage;
     advance();
     const int buffer = k & 1;
-    const int l = ptx::lane_now();
-    granule_scores<C> s;
+    const unsigned l = ptx::lane_now();
     ptx::barrier_wait(loader.full(stage), parity);
-    score(query, s, buffer, l);
+    score(query, buffer, l);
     value_product<C> product;
     product.begin(loader.stage_address(before), slice, l);
     ptx::sync_threads(HALF_BARRIER + half, THREADS / 2);
     if (*grew(buffer ^ 1) == k - 1) rescale<C>(acc, factors(buffer ^ 1), l);
-    collect(s, buffer, l);
     product.template add<0>(acc, probabilities(buffer ^ 1), l);
+    granule_scores<C> s;
+    collect(s, buffer, l);
     const float c = restrict_scores(s, token, at, l);
     softmax<false>(s, c, buffer, k, l);
     product.template add<1>(acc, probabilities(buffer ^ 1), l);

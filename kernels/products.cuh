@@ -16,7 +16,7 @@ template <class C>
 using accumulators = float[C::M_TILES][C::NH][4];
 
 template <class C>
-__device__ __forceinline__ void rescale(accumulators<C>& acc, const float* factors, int lane) {
+__device__ __forceinline__ void rescale(accumulators<C>& acc, const float* factors, unsigned lane) {
 #pragma unroll
   for (int n = 0; n < C::NH; ++n) {
     const float2 f = *reinterpret_cast<const float2*>(factors + n * 8 + lane % 4 * 2);
@@ -30,9 +30,6 @@ __device__ __forceinline__ void rescale(accumulators<C>& acc, const float* facto
   }
 }
 
-// Where a lane's row of a 16x16 piece of a tile stands, for ldmatrix: rows by lane % 16, halves of the columns by lane / 16.
-__device__ __forceinline__ int row_part(int lane) { return lane % 16 * ROW_PITCH + lane / 16 * 16; }
-
 // The probabilities of a tile times its values. Value fragments do not depend on the softmax: the first ones are loaded
 // by begin(), before the barrier that the probabilities need.
 template <class C>
@@ -42,37 +39,33 @@ struct value_product {
   uint32_t values; // shared address of this lane's part of the first fragment
   uint32_t a[AHEAD + 1][4];
 
-  // The four 8x8 pieces of a fragment come in the order that suits the lanes' addresses, and are put right by name.
   __device__ __forceinline__ void load(int i) {
-    uint32_t(&f)[4] = a[i % (AHEAD + 1)];
-    ptx::ldmatrix_x4_trans(f[0], f[2], f[1], f[3], values + i / C::M_TILES * 16 * ROW_PITCH + i % C::M_TILES * 32);
+    ptx::ldmatrix_x4_trans(a[i % (AHEAD + 1)], values + i / C::M_TILES * 16 * ROW_PITCH + i % C::M_TILES * 32);
   }
-  __device__ __forceinline__ void begin(uint32_t stage, int slice, int lane) {
-    values = stage + slice * C::VALUES_PER_WARP * 2 + row_part(lane);
+  __device__ __forceinline__ void begin(uint32_t stage, int slice, unsigned lane) {
+    values = stage + slice * C::VALUES_PER_WARP * 2 + (lane / 16 * 8 + lane % 8) * ROW_PITCH + lane / 8 % 2 * 16;
 #pragma unroll
     for (int i = 0; i < AHEAD; ++i) load(i);
   }
   // p: shared address of bf16 [HALF_ROWS, P_PITCH]. The 16 tokens of step K.
   template <int K>
-  __device__ __forceinline__ void add(accumulators<C>& acc, uint32_t p, int lane, bool all_granules = true) {
-    const uint32_t pairs = p + lane % 16 * C::P_PITCH * 2 + lane / 16 * 16 + K * 32;
+  __device__ __forceinline__ void add(accumulators<C>& acc, uint32_t p, unsigned lane, bool all_granules = true) {
+    const uint32_t pairs = p + ((lane / 16 * 8 + lane % 8) * C::P_PITCH + lane / 8 % 2 * 8) * 2 + K * 32;
     uint32_t b[C::NH][2];
     if constexpr (C::NH == 1) {
-      ptx::ldmatrix_x2(b[0][0], b[0][1], p + lane % 8 * C::P_PITCH * 2 + lane / 8 % 2 * 16 + K * 32);
+      ptx::ldmatrix_x2(b[0][0], b[0][1], pairs);
     } else {
 #pragma unroll
       for (int n = 0; n < C::NH; n += 2) {
         if (n + 1 == C::NH) {
-          // Lanes 16 to 31 name the second half of the tokens in the x4 loads, lanes 8 to 15 here.
-          ptx::ldmatrix_x2(b[n][0], b[n][1],
-                           p + (n * 8 + lane % 8) * C::P_PITCH * 2 + lane / 8 % 2 * 16 + K * 32);
+          ptx::ldmatrix_x2(b[n][0], b[n][1], pairs + n * 8 * C::P_PITCH * 2);
           break;
         }
         uint32_t r[4];
         ptx::ldmatrix_x4(r, pairs + n * 8 * C::P_PITCH * 2);
         b[n][0] = r[0];
-        b[n][1] = r[2];
-        b[(n + 1) % C::NH][0] = r[1]; // the modulus for odd NH, where this is not reached
+        b[n][1] = r[1];
+        b[(n + 1) % C::NH][0] = r[2]; // the modulus for odd NH, where this is not reached
         b[(n + 1) % C::NH][1] = r[3];
       }
     }
@@ -89,7 +82,7 @@ struct value_product {
       }
     }
   }
-  __device__ __forceinline__ void add_all(accumulators<C>& acc, uint32_t p, int lane) {
+  __device__ __forceinline__ void add_all(accumulators<C>& acc, uint32_t p, unsigned lane) {
     add<0>(acc, p, lane);
     if constexpr (C::TOK == 32) add<1>(acc, p, lane);
   }
@@ -98,7 +91,7 @@ struct value_product {
 // Writes the accumulators in register order (layout.h).
 template <class C, bool BF16>
 __device__ __forceinline__ void flush_values(const accumulators<C>& acc, const kernel_args& args, int64_t unit,
-                                             int slice, int half, int lane) {
+                                             int slice, int half, unsigned lane) {
   // in units of four elements
   const int64_t base = ((unit * VALUE_TILES + slice * C::M_TILES) * C::NT + half * C::NH) * 32 + lane;
 #pragma unroll

@@ -15,8 +15,8 @@ namespace verify_mla::ptx {
 
 // The lane, read anew: what is computed from it inside a loop stays there instead of taking a register, or a place in local
 // memory, through all of the loop.
-__device__ __forceinline__ int lane_now() {
-  int r;
+__device__ __forceinline__ unsigned lane_now() {
+  unsigned r;
   asm volatile("mov.u32 %0, %%laneid;" : "=r"(r));
   return r;
 }
@@ -120,10 +120,9 @@ __device__ __forceinline__ void ldmatrix_x2(uint32_t& r0, uint32_t& r1, uint32_t
                : "r"(address)
                : "memory");
 }
-__device__ __forceinline__ void ldmatrix_x4_trans(uint32_t& r0, uint32_t& r1, uint32_t& r2, uint32_t& r3,
-                                                  uint32_t address) {
+__device__ __forceinline__ void ldmatrix_x4_trans(uint32_t (&r)[4], uint32_t address) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-               : "=r"(r0), "=r"(r1), "=r"(r2), "=r"(r3)
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
                : "r"(address)
                : "memory");
 }
