@@ -66,18 +66,8 @@ struct deep_math_warp {
     return memory.factors() + buffer * C::ROWS + half * C::HALF_ROWS;
   }
 
-  __device__ __forceinline__ void load_request(query_fragments<C>& query, const tile_cursor& at) {
-    const int draft = table.draft[at.request];
-    const int valid = draft * args.heads - group * C::ROWS;
-    const bf16_bits* q =
-        args.q + (int64_t{table.qo_start[at.request]} * args.heads + int64_t{group} * C::ROWS) * HEAD_DIM;
-    int granules[C::NH];
-#pragma unroll
-    for (int n = 0; n < C::NH; ++n) granules[n] = half * C::NH + n;
-    load_query<C>(query, q, valid, granules, slice,
-                  reinterpret_cast<char*>(memory.scores(half)) + slice * Q_STAGE_BYTES, lane);
-    const uint8_t* mask = args.mask ? args.mask + args.mask_indptr[at.request] : nullptr;
-    load_row_masks<C>(memory.row_mask(), mask, at.prefix, draft, group * C::ROWS, half, slice, args, lane);
+  __device__ __forceinline__ void load_request(query_fragments<C>& query, const tile_cursor& at, const row_run& rows) {
+    load_half<C>(query, memory, args, table, at, rows, half, slice, lane);
   }
 
   __device__ __forceinline__ void leave(int stage) const {
@@ -92,7 +82,7 @@ struct deep_math_warp {
   }
 
   // This warp's quarter of the scores of a tile.
-  __device__ __forceinline__ void score(const query_fragments<C>& query, int buffer, unsigned lane) {
+  __device__ __forceinline__ void score(const query_fragments<C>& query, int buffer, unsigned lane, bool all_granules) {
     constexpr int AHEAD = C::NH == 3 ? 3 : 2;
     constexpr int STEPS = C::QK_M * K_STEPS;
     const uint32_t keys = loader.stage_address(stage) + slice * K_STEPS * 32 + lane % 16 * ROW_PITCH + lane / 16 * 16;
@@ -110,7 +100,12 @@ struct deep_math_warp {
       load(i + AHEAD);
       ptx::schedule_fence(args.batch == 0);
 #pragma unroll
-      for (int n = 0; n < C::NH; ++n) ptx::mma(acc[n], a[i % (AHEAD + 1)], query[n][step][0], query[n][step][1]);
+      for (int n = 0; n < C::NH; ++n) {
+        if (C::NH == 3 && n == 2) // may have no row
+          ptx::mma_if(all_granules, acc[n], a[i % (AHEAD + 1)], query[n][step][0], query[n][step][1]);
+        else
+          ptx::mma(acc[n], a[i % (AHEAD + 1)], query[n][step][0], query[n][step][1]);
+      }
       if (step + 1 < K_STEPS) continue;
 #pragma unroll
       for (int n = 0; n < C::NH; ++n) {
@@ -201,10 +196,11 @@ struct deep_math_warp {
     if (!FRESH && owner() && (f.x != 1.0f || f.y != 1.0f)) *grew(buffer) = k;
   }
 
-  __device__ __forceinline__ void first_tile(const query_fragments<C>& query, int token, const tile_cursor& at) {
+  __device__ __forceinline__ void first_tile(const query_fragments<C>& query, int token, const tile_cursor& at,
+                                             bool all_granules) {
     granule_scores<C> s;
     ptx::barrier_wait(loader.full(stage), parity);
-    score(query, 0, lane);
+    score(query, 0, lane, all_granules);
     ptx::sync_threads(HALF_BARRIER + half, THREADS / 2);
     collect(s, 0, lane);
     const float c = restrict_scores(s, token, at, lane);
@@ -213,23 +209,23 @@ struct deep_math_warp {
 
   // Tile k, k > 0, of a run, and the values of the tile before it.
   __device__ __forceinline__ void tile(const query_fragments<C>& query, accumulators<C>& acc, int token,
-                                       const tile_cursor& at, int k) {
+                                       const tile_cursor& at, int k, bool all_granules) {
     const int before = stage;
     advance();
     const int buffer = k & 1;
     const unsigned l = ptx::lane_now();
     ptx::barrier_wait(loader.full(stage), parity);
-    score(query, buffer, l);
+    score(query, buffer, l, all_granules);
     value_product<C> product;
     product.begin(loader.stage_address(before), slice, l);
     ptx::sync_threads(HALF_BARRIER + half, THREADS / 2);
     if (*grew(buffer ^ 1) == k - 1) rescale<C>(acc, factors(buffer ^ 1), l);
-    product.template add<0>(acc, probabilities(buffer ^ 1), l);
+    product.template add<0>(acc, probabilities(buffer ^ 1), l, all_granules);
     granule_scores<C> s;
     collect(s, buffer, l);
     const float c = restrict_scores(s, token, at, l);
     softmax<false>(s, c, buffer, k, l);
-    product.template add<1>(acc, probabilities(buffer ^ 1), l);
+    product.template add<1>(acc, probabilities(buffer ^ 1), l, all_granules);
     leave(before);
   }
 
@@ -268,18 +264,20 @@ struct deep_math_warp {
 
   // A run of tiles of one request: n of them, the first one number `from` of the block.
   __device__ __forceinline__ void run(const tile_cursor& at, int from, int n) {
-    if (table.draft[at.request] * args.heads <= group * C::ROWS + half * C::HALF_ROWS) return pass(n);
+    const row_run rows = half_rows<C>(args, group, half);
+    if (!has_rows(rows, table.draft[at.request] * args.heads)) return pass(n);
     query_fragments<C> query;
     ptx::sync_threads(HALF_BARRIER + half, THREADS / 2); // nobody reads masks or probabilities of the run before
     if (slice == 0 && lane < 2) *grew(lane) = -1;
-    load_request(query, at);
+    load_request(query, at, rows);
     ptx::sync_threads(HALF_BARRIER + half, THREADS / 2);
+    const bool all_granules = rows.count == C::HALF_ROWS;
     accumulators<C> acc = {};
     int token = (loader.first + from - at.begin) * C::TOK;
-    first_tile(query, token, at);
+    first_tile(query, token, at, all_granules);
     for (int k = 1; k < n; ++k) {
       token += C::TOK;
-      tile(query, acc, token, at, k);
+      tile(query, acc, token, at, k, all_granules);
     }
     last_values(acc, n - 1);
     const int slot = args.splits > 0 ? unit : partial_slot(unit, at.request);

@@ -26,6 +26,7 @@ struct kernel_args {
   int32_t batch;                // requests
   int32_t heads;                // query heads on this rank
   int32_t groups;               // row groups of a request
+  int32_t row_granules;         // granules of a request that may have rows, over all groups
   int32_t partitions;           // balanced: partitions of the line of tiles
   int32_t min_tiles;            // balanced: tiles a partition should have at least
   int32_t splits;               // 0: balanced, else runs per request

@@ -102,17 +102,7 @@ struct plain_math_warp {
   int parity = 0;
 
   __device__ __forceinline__ void load_request(query_fragments<C>& query, const tile_cursor& at) {
-    const int draft = table.draft[at.request];
-    const int valid = draft * args.heads - group * C::ROWS;
-    const bf16_bits* q =
-        args.q + (int64_t{table.qo_start[at.request]} * args.heads + int64_t{group} * C::ROWS) * HEAD_DIM;
-    int granules[C::NH];
-#pragma unroll
-    for (int n = 0; n < C::NH; ++n) granules[n] = half * C::NH + n;
-    load_query<C>(query, q, valid, granules, slice,
-                  reinterpret_cast<char*>(memory.scores(half)) + slice * Q_STAGE_BYTES, lane);
-    const uint8_t* mask = args.mask ? args.mask + args.mask_indptr[at.request] : nullptr;
-    load_row_masks<C>(memory.row_mask(), mask, at.prefix, draft, group * C::ROWS, half, slice, args, lane);
+    load_half<C>(query, memory, args, table, at, half_rows<C>(args, group, half), half, slice, lane);
   }
 
   __device__ __forceinline__ void leave_stage() {
@@ -153,7 +143,7 @@ struct plain_math_warp {
 
   // A run of tiles of one request: n of them, the first one number `from` of the block.
   __device__ __forceinline__ void run(const tile_cursor& at, int from, int n) {
-    if (table.draft[at.request] * args.heads <= group * C::ROWS + half * C::HALF_ROWS) return pass(n);
+    if (!has_rows(half_rows<C>(args, group, half), table.draft[at.request] * args.heads)) return pass(n);
     query_fragments<C> query;
     ptx::sync_threads(HALF_BARRIER + half, THREADS / 2); // nobody reads masks or states of the run before
     load_request(query, at);

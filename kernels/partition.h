@@ -49,6 +49,22 @@ VERIFY_MLA_HD int partition_of(int t, int tiles, int effective) {
 // Where the partial of (partition, request) lies.
 VERIFY_MLA_HD int partial_slot(int p, int b) { return p + b; }
 
+// The rows of a request, in granules of eight, are dealt evenly to the halves of its row groups (two of each group), so that
+// no group has more to do than another: 72 rows over two groups are 3 + 2 and 2 + 2 granules.
+VERIFY_MLA_HD int dealt_first(int half, int halves, int granules) {
+  const int extra = granules % halves;
+  return half * (granules / halves) + (half < extra ? half : extra);
+}
+VERIFY_MLA_HD int dealt_count(int half, int halves, int granules) {
+  return granules / halves + (half < granules % halves ? 1 : 0);
+}
+// The half that has granule g, 0 <= g < granules.
+VERIFY_MLA_HD int half_of(int g, int halves, int granules) {
+  const int least = granules / halves;
+  const int larger = granules % halves; // halves that have one more
+  return g < larger * (least + 1) ? g / (least + 1) : larger + (g - larger * (least + 1)) / least;
+}
+
 struct slot_range {
   int first = 0;
   int count = 0;

@@ -213,6 +213,7 @@ kernel_args make_args(const verify_mla_params& p, const launch_plan& plan, void*
   a.batch = p.batch;
   a.heads = p.heads;
   a.groups = plan.groups;
+  a.row_granules = plan.row_granules;
   a.partitions = plan.partitions;
   a.min_tiles = plan.min_tiles;
   a.splits = plan.splits;

@@ -5,7 +5,10 @@
 #include "kernel_args.h"
 #include "layout.h"
 #include "ptx.cuh"
+#include "query.cuh"
+#include "request_table.cuh"
 #include "softmax.cuh"
+#include "tile_loader.cuh"
 
 namespace verify_mla {
 
@@ -123,5 +126,31 @@ struct block_memory {
     return reinterpret_cast<STATE*>(base + C::STATE_OFFSET);
   }
 };
+
+// Rows of a request that a half has.
+struct row_run {
+  int first, count;
+};
+template <class C>
+__device__ __forceinline__ row_run half_rows(const kernel_args& args, int group, int half) {
+  const int index = group * 2 + half;
+  return {dealt_first(index, args.groups * 2, args.row_granules) * 8,
+          dealt_count(index, args.groups * 2, args.row_granules) * 8};
+}
+// Does one of them exist where a request has `all` of them?
+__device__ __forceinline__ bool has_rows(const row_run& rows, int all) { return rows.count > 0 && rows.first < all; }
+
+// Queries and masks of the rows of a half.
+template <class C>
+__device__ __forceinline__ void load_half(query_fragments<C>& query, const block_memory<C>& memory,
+                                          const kernel_args& args, const request_table& table, const tile_cursor& at,
+                                          const row_run& rows, int half, int slice, int lane) {
+  const int draft = table.draft[at.request];
+  const bf16_bits* q = args.q + (int64_t{table.qo_start[at.request]} * args.heads + rows.first) * HEAD_DIM;
+  load_query<C>(query, q, min(rows.count, draft * args.heads - rows.first), slice,
+                reinterpret_cast<char*>(memory.scores(half)) + slice * Q_STAGE_BYTES, lane);
+  const uint8_t* mask = args.mask ? args.mask + args.mask_indptr[at.request] : nullptr;
+  load_row_masks<C>(memory.row_mask(), mask, at.prefix, draft, rows.first, half, slice, args, lane);
+}
 
 } // namespace verify_mla

@@ -11,12 +11,11 @@ namespace verify_mla {
 template <class C>
 using query_fragments = uint32_t[C::NH][K_STEPS][2];
 
-// q: bf16 [rows, 576], first row of the group. Each warp turns its own granules, slice by slice, through a private
-// piece of the scratch area; rows past `rows` are zero.
+// q: bf16 [rows, 576], first row of the half. Each warp turns them, slice by slice, through a private piece of the
+// scratch area; rows past `rows` are zero.
 template <class C>
 __device__ __forceinline__ void load_query(query_fragments<C>& fragments, const bf16_bits* q, int rows,
-                                           const int (&granules)[C::NH], int slice, char* stage,
-                                           int lane) {
+                                           int slice, char* stage, int lane) {
   constexpr int CHUNKS = 8 * K_STEPS * 2; // 16-byte pieces of eight rows
   constexpr int LOADS = (CHUNKS + 31) / 32;
   const uint32_t stage_address = ptx::smem_address(stage);
@@ -26,7 +25,7 @@ __device__ __forceinline__ void load_query(query_fragments<C>& fragments, const 
 #pragma unroll
     for (int i = 0; i < LOADS; ++i) {
       const int chunk = i * 32 + lane;
-      const int row = granules[n] * 8 + chunk / (K_STEPS * 2);
+      const int row = n * 8 + chunk / (K_STEPS * 2);
       loaded[n][i] = make_uint4(0, 0, 0, 0);
       if (chunk < CHUNKS && row < rows)
         loaded[n][i] = *reinterpret_cast<const uint4*>(q + int64_t{row} * HEAD_DIM + slice * K_STEPS * 16 +
@@ -59,11 +58,10 @@ __device__ __forceinline__ void load_query(query_fragments<C>& fragments, const 
 }
 
 // Which draft tokens each row of the half sees, one word per row, by the four warps of the half.
-// mask: uint8 [draft, prefix + draft] of this request, or null. group_row: first of the group within the request.
+// mask: uint8 [draft, prefix + draft] of this request, or null. first_row: of the half, within the request.
 template <class C>
 __device__ __forceinline__ void load_row_masks(uint64_t* words, const uint8_t* mask, int prefix, int draft,
-                                               int group_row, int half, int warp, const kernel_args& args, int lane) {
-  const int first_row = group_row + half * C::HALF_ROWS;
+                                               int first_row, int half, int warp, const kernel_args& args, int lane) {
   words += half * C::HALF_ROWS;
   for (int t = first_row / args.heads + warp; t * args.heads < first_row + C::HALF_ROWS; t += WARPS / 2) {
     uint64_t word = ~uint64_t{0};
