@@ -32,6 +32,7 @@ struct kernel_args {
   int32_t splits;               // 0: balanced, else runs per request
   int32_t causal;               // without a mask: 1 = draft token t sees drafts 0..t, 0 = all drafts
   int32_t partial_bf16;         // 1: partials are bf16, 0: fp32
+  int32_t old_prefix;           // 1: lengths, slots and prefix rows may be read before the previous kernel has ended
 };
 
 } // namespace verify_mla

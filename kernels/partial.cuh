@@ -176,7 +176,8 @@ __device__ __forceinline__ void run_partial(const kernel_args& args) {
       args, table, static_cast<uint32_t>(uniform(static_cast<int>(ptx::smem_address(smem)))), warp - WARPS, lane, 0,
       0,    {}};
   loader.init(thread);
-  ptx::wait_for_previous_kernel();
+  // A block that has not waited must do so before it reads queries or masks, writes a partial result, or ends.
+  if (!args.old_prefix) ptx::wait_for_previous_kernel();
   ptx::let_next_kernel_start();
   if (warp == 0) build_request_table(table, args, C::TOK, lane);
   __syncthreads();
@@ -185,6 +186,7 @@ __device__ __forceinline__ void run_partial(const kernel_args& args) {
   loader.first = uniform(work.begin);
   loader.tiles = uniform(work.end) - loader.first;
   if (loader.tiles <= 0) {
+    ptx::wait_for_previous_kernel();
     // A fixed split has its slot whether or not there is work: say that it holds nothing.
     float2* ml = reinterpret_cast<float2*>(args.partial_ml) + (int64_t{unit} * args.groups + group) * C::ROWS;
     if (args.splits > 0 && thread < C::ROWS) ml[thread] = make_float2(NO_MAXIMUM, 0);
@@ -195,6 +197,7 @@ __device__ __forceinline__ void run_partial(const kernel_args& args) {
     return loader.produce();
   }
   if constexpr (C::TRADE_REGISTERS) ptx::take_registers<MATH_REGISTERS>();
+  ptx::wait_for_previous_kernel();
   using math_warp = std::conditional_t<C::DEEP, deep_math_warp<C, BF16>, plain_math_warp<C, BF16>>;
   math_warp math{args, table, memory, loader, unit, group, lane, thread, warp % K_SLICES, warp / K_SLICES};
   tile_cursor at;

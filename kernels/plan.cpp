@@ -219,6 +219,7 @@ kernel_args make_args(const verify_mla_params& p, const launch_plan& plan, void*
   a.splits = plan.splits;
   a.causal = p.causal;
   a.partial_bf16 = plan.partial_bf16 ? 1 : 0;
+  a.old_prefix = p.flags & VERIFY_MLA_OLD_PREFIX ? 1 : 0;
   return a;
 }
 
