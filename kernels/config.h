@@ -97,10 +97,10 @@ struct tile_config {
   static constexpr size_t FACTOR_OFFSET = P_OFFSET + BUFFERS * P_BYTES;
   static constexpr size_t MASK_OFFSET = FACTOR_OFFSET + size_t{BUFFERS} * ROWS * 4;
   static constexpr size_t STATE_OFFSET = MASK_OFFSET + size_t{ROWS} * 8;
-  static constexpr size_t BARRIER_OFFSET = STATE_OFFSET + size_t{THREADS} * (DEEP ? 16 : 8);
+  static constexpr size_t BARRIER_OFFSET = STATE_OFFSET + (DEEP ? size_t{ROWS} * 4 : size_t{THREADS} * 8);
   static constexpr size_t TABLE_OFFSET = BARRIER_OFFSET + size_t{2} * STAGES * 8;
-  static constexpr size_t GREW_OFFSET = TABLE_OFFSET + size_t{5} * (MAX_BATCH + 1) * 4;
-  static constexpr size_t SMEM_BYTES = GREW_OFFSET + (DEEP ? 16 : 0);
+  static constexpr size_t GREW_OFFSET = (TABLE_OFFSET + size_t{5} * (MAX_BATCH + 1) * 4 + 15) / 16 * 16;
+  static constexpr size_t SMEM_BYTES = GREW_OFFSET + (DEEP ? size_t{BUFFERS} * 2 * K_SLICES * 4 : 0);
 
   static_assert(NT == 2 || NT == 4 || NT == 6 || NT == 8, "row granules");
   static_assert(TOK == 32 || TOK == 16, "tokens per tile");

@@ -19,8 +19,8 @@
 
 namespace verify_mla {
 
-// Two rows as one lane sees them: reference maximum (base 2) and sum of this lane's tokens, of each.
-using row_pair_state = float4;
+// Sums of the softmax over this lane's tokens, of the two rows that it has part of.
+using row_pair_sums = float[2];
 
 // Scores of a granule, one 16-token tile of mma after the other: element e of lane l is token l / 4 + e / 2 * 8, row
 // l % 4 * 2 + e % 2.
@@ -134,12 +134,12 @@ struct deep_math_warp {
   // Soft cap and masks. Returns what the scores must still be multiplied with.
   __device__ __forceinline__ float restrict_scores(granule_scores<C>& s, int token, const tile_cursor& at,
                                                    unsigned lane) const {
-    if (args.cap > 0)
+    if (__builtin_expect(args.cap > 0, 0))
 #pragma unroll
       for (int m = 0; m < C::QK_M; ++m)
 #pragma unroll
         for (int e = 0; e < 4; ++e) s[m][e] = soft_cap(s[m][e] * args.scale, args.cap);
-    if (token + C::TOK > at.prefix) {
+    if (__builtin_expect(token + C::TOK > at.prefix, 0)) {
       const tile_span span{token, at.prefix, at.total};
       const uint64_t* words = memory.row_mask() + half * C::HALF_ROWS + (owner() ? slice : 0) * 8 + lane % 4 * 2;
 #pragma unroll
@@ -151,65 +151,101 @@ struct deep_math_warp {
     return args.cap > 0 ? LOG2_E : args.scale * LOG2_E;
   }
 
-  // Number of the last tile at which a row of this half had to be rescaled, by buffer.
-  __device__ __forceinline__ int* grew(int buffer) const { return memory.grew() + buffer * 2 + half; }
+  // By granule of this half: the number of the last tile at which one of its rows had to be rescaled.
+  __device__ __forceinline__ int* grew(int buffer) const { return memory.grew() + (buffer * 2 + half) * K_SLICES; }
+  // Reference maxima (base 2) of this lane's two rows.
+  __device__ __forceinline__ float2* references(unsigned lane) const {
+    return reinterpret_cast<float2*>(memory.references() + half * C::HALF_ROWS + (owner() ? slice : 0) * 8) + lane % 4;
+  }
 
-  // Scores of tile k to probabilities, in shared memory.
-  template <bool FRESH>
-  __device__ __forceinline__ void softmax(granule_scores<C>& s, float c, int buffer, int k, unsigned lane) const {
-    row_pair_state state = make_float4(NO_MAXIMUM, 0, NO_MAXIMUM, 0);
-    row_pair_state* kept = memory.template states<row_pair_state>() + (half * K_SLICES + slice) * 32 + lane;
-    if (!FRESH) state = *kept;
+  // Moves the reference maxima of rows that are too far above them. Rare: nearly all tiles go past it.
+  __device__ __forceinline__ void follow(float2& reference, float (&top)[2], float c, row_pair_sums& sums, int buffer, int k,
+                                         unsigned lane) const {
+    float f[2];
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+#pragma unroll
+      for (int offset = 4; offset < 32; offset *= 2)
+        top[r] = fmaxf(top[r], __shfl_xor_sync(0xffffffffu, top[r], offset));
+      float& old = r == 0 ? reference.x : reference.y;
+      const float moved = top[r] * c > old + MAXIMUM_SLACK ? top[r] * c : old;
+      f[r] = ptx::exp2_fast(old - moved);
+      old = moved;
+      sums[r] *= f[r];
+    }
+    if (!owner()) return;
+    if (lane < 4) {
+      *references(lane) = reference;
+      *reinterpret_cast<float2*>(factors(buffer) + slice * 8 + lane * 2) = make_float2(f[0], f[1]);
+    }
+    if (k > 0) grew(buffer)[slice] = k; // nothing has been accumulated before tile 0
+  }
+
+  // The reference maxima for the scores of tile k, moved if need be.
+  __device__ __forceinline__ float2 keep_up(const granule_scores<C>& s, float c, row_pair_sums& sums, int buffer, int k,
+                                            unsigned lane) const {
+    float2 reference = *references(lane);
     float top[2] = {s[0][0], s[0][1]};
 #pragma unroll
     for (int m = 0; m < C::QK_M; ++m)
 #pragma unroll
       for (int e = 0; e < 4; ++e) top[e % 2] = fmaxf(top[e % 2], s[m][e]);
-#pragma unroll
-    for (int offset = 4; offset < 32; offset *= 2)
-#pragma unroll
-      for (int r = 0; r < 2; ++r) top[r] = fmaxf(top[r], __shfl_xor_sync(0xffffffffu, top[r], offset));
-    const float reference[2] = {top[0] * c > state.x + MAXIMUM_SLACK ? top[0] * c : state.x,
-                                top[1] * c > state.z + MAXIMUM_SLACK ? top[1] * c : state.z};
-    float sum[2] = {0, 0};
+    const bool above = fmaxf(fmaf(top[0], c, -reference.x), fmaf(top[1], c, -reference.y)) > MAXIMUM_SLACK;
+    if (__builtin_expect(__any_sync(0xffffffffu, above), 0)) follow(reference, top, c, sums, buffer, k, lane);
+    return reference;
+  }
+
+  // Scores to probabilities, in shared memory.
+  __device__ __forceinline__ void publish(const granule_scores<C>& s, float c, const float2& reference, row_pair_sums& sums,
+                                          int buffer, unsigned lane) const {
     uint32_t packed[4];
 #pragma unroll
     for (int m = 0; m < C::QK_M; ++m)
 #pragma unroll
       for (int e = 0; e < 4; e += 2) {
-        const float p0 = ptx::exp2_fast(fmaf(s[m][e], c, -reference[0]));
-        const float p1 = ptx::exp2_fast(fmaf(s[m][e + 1], c, -reference[1]));
-        sum[0] += p0;
-        sum[1] += p1;
+        const float p0 = ptx::exp2_fast(fmaf(s[m][e], c, -reference.x));
+        const float p1 = ptx::exp2_fast(fmaf(s[m][e + 1], c, -reference.y));
+        sums[0] += p0;
+        sums[1] += p1;
         packed[m * 2 + e / 2] = ptx::pack_bf16(p0, p1);
       }
-    // Nothing has been accumulated before the first tile.
-    const float2 f = FRESH ? make_float2(1, 1)
-                           : make_float2(ptx::exp2_fast(state.x - reference[0]), ptx::exp2_fast(state.z - reference[1]));
-    *kept = make_float4(reference[0], FRESH ? sum[0] : fmaf(state.y, f.x, sum[0]), reference[1],
-                        FRESH ? sum[1] : fmaf(state.w, f.y, sum[1]));
-    if (owner()) {
-      const int row = slice * 8;
-      ptx::stmatrix_x4_trans(probabilities(buffer) + (row + lane % 8) * C::P_PITCH * 2 + lane / 8 * 16, packed);
-      if (!FRESH && lane < 4) *reinterpret_cast<float2*>(factors(buffer) + row + lane * 2) = f;
+    if (owner())
+      ptx::stmatrix_x4_trans(probabilities(buffer) + (slice * 8 + lane % 8) * C::P_PITCH * 2 + lane / 8 * 16, packed);
+  }
+
+  // The rescaling that tile k asks for, before its probabilities are used.
+  __device__ __forceinline__ void rescale_after(accumulators<C>& acc, int k, unsigned lane) const {
+    const int4 flags = *reinterpret_cast<const int4*>(grew(k & 1));
+    const bool of[4] = {flags.x == k, flags.y == k, flags.z == k, flags.w == k};
+    if (__builtin_expect(!(of[0] || of[1] || of[2] || of[3]), 1)) return;
+#pragma unroll
+    for (int n = 0; n < C::NH; ++n) {
+      if (!of[n]) continue;
+      const float2 f = *reinterpret_cast<const float2*>(factors(k & 1) + n * 8 + lane % 4 * 2);
+#pragma unroll
+      for (int m = 0; m < C::M_TILES; ++m) {
+        acc[m][n][0] *= f.x;
+        acc[m][n][1] *= f.y;
+        acc[m][n][2] *= f.x;
+        acc[m][n][3] *= f.y;
+      }
     }
-    if (!FRESH && owner() && (f.x != 1.0f || f.y != 1.0f)) *grew(buffer) = k;
   }
 
   __device__ __forceinline__ void first_tile(const query_fragments<C>& query, int token, const tile_cursor& at,
-                                             bool all_granules) {
+                                             row_pair_sums& sums, bool all_granules) {
     granule_scores<C> s;
     ptx::barrier_wait(loader.full(stage), parity);
     score(query, 0, lane, all_granules);
     ptx::sync_threads(HALF_BARRIER + half, THREADS / 2);
     collect(s, 0, lane);
     const float c = restrict_scores(s, token, at, lane);
-    softmax<true>(s, c, 0, 0, lane);
+    publish(s, c, keep_up(s, c, sums, 0, 0, lane), sums, 0, lane);
   }
 
   // Tile k, k > 0, of a run, and the values of the tile before it.
   __device__ __forceinline__ void tile(const query_fragments<C>& query, accumulators<C>& acc, int token,
-                                       const tile_cursor& at, int k, bool all_granules) {
+                                       const tile_cursor& at, row_pair_sums& sums, int k, bool all_granules) {
     const int before = stage;
     advance();
     const int buffer = k & 1;
@@ -219,23 +255,26 @@ struct deep_math_warp {
     value_product<C> product;
     product.begin(loader.stage_address(before), slice, l);
     ptx::sync_threads(HALF_BARRIER + half, THREADS / 2);
-    if (*grew(buffer ^ 1) == k - 1) rescale<C>(acc, factors(buffer ^ 1), l);
-    product.template add<0>(acc, probabilities(buffer ^ 1), l, all_granules);
+    product.template load_pairs<0>(probabilities(buffer ^ 1), l);
+    rescale_after(acc, k - 1, l);
+    product.template add<0>(acc, all_granules);
     granule_scores<C> s;
     collect(s, buffer, l);
     const float c = restrict_scores(s, token, at, l);
-    softmax<false>(s, c, buffer, k, l);
-    product.template add<1>(acc, probabilities(buffer ^ 1), l, all_granules);
+    const float2 reference = keep_up(s, c, sums, buffer, k, l);
+    product.template load_pairs<1>(probabilities(buffer ^ 1), l);
+    publish(s, c, reference, sums, buffer, l);
+    product.template add<1>(acc, all_granules);
     leave(before);
   }
 
   // The values of tile k, the last of a run.
-  __device__ __forceinline__ void last_values(accumulators<C>& acc, int k) {
+  __device__ __forceinline__ void last_values(accumulators<C>& acc, int k, bool all_granules) {
     value_product<C> product;
     product.begin(loader.stage_address(stage), slice, lane);
     ptx::sync_threads(HALF_BARRIER + half, THREADS / 2);
-    if (*grew(k & 1) == k) rescale<C>(acc, factors(k & 1), lane);
-    product.add_all(acc, probabilities(k & 1), lane);
+    rescale_after(acc, k, lane);
+    product.add_all(acc, probabilities(k & 1), lane, all_granules);
     leave(stage);
     advance();
   }
@@ -249,17 +288,16 @@ struct deep_math_warp {
     }
   }
 
-  __device__ __forceinline__ void flush_rows(float* ml) const {
+  __device__ __forceinline__ void flush_rows(float* ml, row_pair_sums& sums) const {
     if (!owner()) return;
-    const row_pair_state state = memory.template states<row_pair_state>()[(half * K_SLICES + slice) * 32 + lane];
-    float sum[2] = {state.y, state.w};
 #pragma unroll
     for (int offset = 4; offset < 32; offset *= 2)
 #pragma unroll
-      for (int r = 0; r < 2; ++r) sum[r] += __shfl_xor_sync(0xffffffffu, sum[r], offset);
+      for (int r = 0; r < 2; ++r) sums[r] += __shfl_xor_sync(0xffffffffu, sums[r], offset);
+    const float2 reference = *references(lane);
     if (lane < 4)
       reinterpret_cast<float4*>(ml)[half * C::HALF_ROWS / 2 + slice * 4 + lane] =
-          make_float4(state.x, sum[0], state.z, sum[1]);
+          make_float4(reference.x, sums[0], reference.y, sums[1]);
   }
 
   // A run of tiles of one request: n of them, the first one number `from` of the block.
@@ -268,22 +306,24 @@ struct deep_math_warp {
     if (!has_rows(rows, table.draft[at.request] * args.heads)) return pass(n);
     query_fragments<C> query;
     ptx::sync_threads(HALF_BARRIER + half, THREADS / 2); // nobody reads masks or probabilities of the run before
-    if (slice == 0 && lane < 2) *grew(lane) = -1;
+    if (lane < 2) grew(lane)[slice] = -1;
+    if (lane < 4) *references(lane) = make_float2(NO_MAXIMUM, NO_MAXIMUM);
     load_request(query, at, rows);
     ptx::sync_threads(HALF_BARRIER + half, THREADS / 2);
     const bool all_granules = rows.count == C::HALF_ROWS;
     accumulators<C> acc = {};
     int token = (loader.first + from - at.begin) * C::TOK;
-    first_tile(query, token, at, all_granules);
+    row_pair_sums sums = {0, 0};
+    first_tile(query, token, at, sums, all_granules);
     for (int k = 1; k < n; ++k) {
       token += C::TOK;
-      tile(query, acc, token, at, k, all_granules);
+      tile(query, acc, token, at, sums, k, all_granules);
     }
-    last_values(acc, n - 1);
+    last_values(acc, n - 1, all_granules);
     const int slot = args.splits > 0 ? unit : partial_slot(unit, at.request);
     const int64_t place = int64_t{slot} * args.groups + group;
     flush_values<C, BF16>(acc, args, place, slice, half, lane);
-    flush_rows(args.partial_ml + place * C::ROWS * 2);
+    flush_rows(args.partial_ml + place * C::ROWS * 2, sums);
   }
 };
 

@@ -120,7 +120,7 @@ struct plain_math_warp {
     score_tile<C>(query, loader.stage_address(stage), memory.scores(half) + slice * C::HALF_ROWS * C::S_PITCH, slice,
                   lane, args.batch == 0);
     ptx::sync_threads(HALF_BARRIER + half, THREADS / 2);
-    const softmax_buffers<C> buffers{memory.scores(half), memory.p(), memory.factors(), memory.template states<row_state>(),
+    const softmax_buffers<C> buffers{memory.scores(half), memory.p(), memory.factors(), memory.states(),
                                      memory.row_mask()};
     const bool grew = update_rows<C>(buffers, {token, at.prefix, at.total}, fresh, args, thread);
     value_product<C> product;
@@ -157,7 +157,7 @@ struct plain_math_warp {
     const int slot = args.splits > 0 ? unit : partial_slot(unit, at.request);
     const int64_t place = int64_t{slot} * args.groups + group;
     flush_values<C, BF16>(acc, args, place, slice, half, lane);
-    flush_rows<C>(memory.template states<row_state>(), args.partial_ml + place * C::ROWS * 2, thread);
+    flush_rows<C>(memory.states(), args.partial_ml + place * C::ROWS * 2, thread);
   }
 };
 

@@ -41,6 +41,7 @@ struct value_product {
   static constexpr int STEPS = C::TOK / 16 * C::M_TILES;
   uint32_t values; // shared address of this lane's part of the first fragment
   uint32_t a[AHEAD + 1][4];
+  uint32_t b[C::NH][2];
 
   __device__ __forceinline__ void load(int i) {
     ptx::ldmatrix_x4_trans(a[i % (AHEAD + 1)], values + i / C::M_TILES * 16 * ROW_PITCH + i % C::M_TILES * 32);
@@ -50,11 +51,10 @@ struct value_product {
 #pragma unroll
     for (int i = 0; i < AHEAD; ++i) load(i);
   }
-  // p: shared address of bf16 [HALF_ROWS, P_PITCH]. The 16 tokens of step K.
+  // The probabilities of the 16 tokens of step K. p: shared address of bf16 [HALF_ROWS, P_PITCH].
   template <int K>
-  __device__ __forceinline__ void add(accumulators<C>& acc, uint32_t p, unsigned lane, bool all_granules = true) {
+  __device__ __forceinline__ void load_pairs(uint32_t p, unsigned lane) {
     const uint32_t pairs = p + ((lane / 16 * 8 + lane % 8) * C::P_PITCH + lane / 8 % 2 * 8) * 2 + K * 32;
-    uint32_t b[C::NH][2];
     if constexpr (C::NH == 1) {
       ptx::ldmatrix_x2(b[0][0], b[0][1], pairs);
     } else {
@@ -72,6 +72,10 @@ struct value_product {
         b[(n + 1) % C::NH][1] = r[3];
       }
     }
+  }
+  // Step K, whose probabilities have been loaded.
+  template <int K>
+  __device__ __forceinline__ void add(accumulators<C>& acc, bool all_granules) {
 #pragma unroll
     for (int m = 0; m < C::M_TILES; ++m) {
       const int i = K * C::M_TILES + m;
@@ -85,9 +89,13 @@ struct value_product {
       }
     }
   }
-  __device__ __forceinline__ void add_all(accumulators<C>& acc, uint32_t p, unsigned lane) {
-    add<0>(acc, p, lane);
-    if constexpr (C::TOK == 32) add<1>(acc, p, lane);
+  __device__ __forceinline__ void add_all(accumulators<C>& acc, uint32_t p, unsigned lane, bool all_granules = true) {
+    load_pairs<0>(p, lane);
+    add<0>(acc, all_granules);
+    if constexpr (C::TOK == 32) {
+      load_pairs<1>(p, lane);
+      add<1>(acc, all_granules);
+    }
   }
 };
 
@@ -121,10 +129,8 @@ struct block_memory {
   __device__ __forceinline__ float* factors() const { return reinterpret_cast<float*>(base + C::FACTOR_OFFSET); }
   __device__ __forceinline__ int* grew() const { return reinterpret_cast<int*>(base + C::GREW_OFFSET); }
   __device__ __forceinline__ uint64_t* row_mask() const { return reinterpret_cast<uint64_t*>(base + C::MASK_OFFSET); }
-  template <class STATE>
-  __device__ __forceinline__ STATE* states() const {
-    return reinterpret_cast<STATE*>(base + C::STATE_OFFSET);
-  }
+  __device__ __forceinline__ row_state* states() const { return reinterpret_cast<row_state*>(base + C::STATE_OFFSET); }
+  __device__ __forceinline__ float* references() const { return reinterpret_cast<float*>(base + C::STATE_OFFSET); }
 };
 
 // Rows of a request that a half has.
