@@ -23,8 +23,7 @@ inline constexpr int K_SLICES = 4;
 inline constexpr int K_STEPS = HEAD_DIM / 16 / K_SLICES;
 static_assert(K_SLICES * K_STEPS * 16 == HEAD_DIM, "slices must cover the head dimension");
 
-// Registers per thread where warps trade them: 12 warps of 168 make 8 of 240 and 4 of 24.
-inline constexpr int MATH_REGISTERS = 240;
+// Registers per thread of a fetching warp that has given the others away.
 inline constexpr int PRODUCER_REGISTERS = 24;
 
 inline constexpr int MAX_BATCH = 64; // requests per launch: the request table lives in shared memory
@@ -60,14 +59,19 @@ struct tile_config {
   static constexpr int M_TILES = VALUES_PER_WARP / 16;
 
   // Warps that do nothing but fetch. With more than four granules a math warp needs more registers than twelve warps
-  // can have alike, so four producers, one per scheduler, hand theirs over (setmaxnreg works on groups of four warps).
-  static constexpr bool TRADE_REGISTERS = NT > 4;
+  // can have alike, so four producers, one per scheduler, hand theirs over (setmaxnreg works on groups of four warps):
+  // 12 warps of 168 registers become 8 of 240 and 4 of 24.
+  // With two or four granules the block leaves registers for blocks of the reduce kernel, which can then wait on the same
+  // multiprocessor, with their code in its caches: 3.6 us less where all of them are busy. What counts is the quarter of
+  // a multiprocessor, 512 registers per lane: two warps of the reduce kernel take 160, three of ours of 96 (two granules)
+  // or 112 (four, whose 12 warps of 112 become 8 of 152 and 4 of 24) have place beside them.
+  static constexpr bool TRADE_REGISTERS = NT > 2 && TOK == 32;
+  static constexpr int MATH_REGISTERS = NT > 4 ? 240 : 152;
   static constexpr int PRODUCERS = TRADE_REGISTERS ? 4 : 2;
   static constexpr int BLOCK = THREADS + 32 * PRODUCERS;
-  // What the kernel is compiled for. With two granules it leaves registers for blocks of the reduce kernel, which can
-  // then wait on the same multiprocessor, with their code in its caches: 3.6 us less where all of them are busy. What
-  // counts is the quarter of a multiprocessor: three of our warps there and two of 80 registers must fit into 512.
-  static constexpr int BOUND = NT == 2 ? 576 : BLOCK;
+  // Registers per thread at launch. Without a trade: what a multiprocessor has for so many warps.
+  static constexpr int REGISTERS = NT == 2 ? 96 : NT == 4 && TRADE_REGISTERS ? 112 : 168;
+  static_assert(!TRADE_REGISTERS || 8 * MATH_REGISTERS + 4 * PRODUCER_REGISTERS <= 12 * REGISTERS, "register pool");
   static constexpr int FETCH_ROWS = TOK / PRODUCERS; // rows per fetching warp
 
   // With many rows the scores of a tile are worked out before the values of the tile before it are added, so that its

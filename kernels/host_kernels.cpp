@@ -126,7 +126,7 @@ void verify_mla_host_partial(unsigned grid_x, unsigned, const kernel_args& a, in
       continue;
     }
     const int tiles = line.back();
-    const int effective = effective_partitions(tiles, a.partitions, a.min_tiles);
+    const int effective = effective_partitions(tiles, a.partitions, a.min_tiles, a.few_partitions);
     if (unit >= effective) continue;
     const int begin = partition_begin(unit, tiles, effective);
     const int end = partition_begin(unit + 1, tiles, effective);
@@ -191,7 +191,7 @@ void verify_mla_host_reduce(unsigned grid_x, unsigned, const kernel_args& a, int
     const slot_range slots = a.splits > 0
                                  ? slot_range{static_cast<int>(b) * a.splits, a.splits}
                                  : balanced_slots(static_cast<int>(b), line[b], line[b + 1], line.back(),
-                                                  effective_partitions(line.back(), a.partitions, a.min_tiles));
+                                                  effective_partitions(line.back(), a.partitions, a.min_tiles, a.few_partitions));
     for (int i = 0; i < 8; ++i)
       if (row_granule * 8 + i < r.draft * a.heads)
         reduce_row(r, slots, half / 2, granule * 8 + i, granules, first_column, value_tiles * 16, row_granule * 8 + i);

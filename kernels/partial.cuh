@@ -39,7 +39,7 @@ __device__ __forceinline__ work_range find_work(const kernel_args& args, const r
             first + fixed_split_begin(split + 1, tiles, args.splits)};
   }
   const int tiles = table.tile_begin[args.batch];
-  const int effective = effective_partitions(tiles, args.partitions, args.min_tiles);
+  const int effective = effective_partitions(tiles, args.partitions, args.min_tiles, args.few_partitions);
   if (unit >= effective) return {};
   return {partition_begin(unit, tiles, effective), partition_begin(unit + 1, tiles, effective)};
 }
@@ -196,7 +196,7 @@ __device__ __forceinline__ void run_partial(const kernel_args& args) {
     if constexpr (C::TRADE_REGISTERS) ptx::give_registers<PRODUCER_REGISTERS>();
     return loader.produce();
   }
-  if constexpr (C::TRADE_REGISTERS) ptx::take_registers<MATH_REGISTERS>();
+  if constexpr (C::TRADE_REGISTERS) ptx::take_registers<C::MATH_REGISTERS>();
   ptx::wait_for_previous_kernel();
   using math_warp = std::conditional_t<C::DEEP, deep_math_warp<C, BF16>, plain_math_warp<C, BF16>>;
   math_warp math{args, table, memory, loader, unit, group, lane, thread, warp % K_SLICES, warp / K_SLICES};
@@ -210,7 +210,7 @@ __device__ __forceinline__ void run_partial(const kernel_args& args) {
 }
 
 template <class C, bool BF16>
-__global__ void __launch_bounds__(C::BOUND, 1) partial_kernel(const __grid_constant__ kernel_args args) {
+__global__ void __maxnreg__(C::REGISTERS) partial_kernel(const __grid_constant__ kernel_args args) {
 #if __CUDA_ARCH__ >= 1200
   if constexpr (C::SMEM_BYTES > SMEM_SM120)
     return; // never launched there: make_plan picks narrow tiles

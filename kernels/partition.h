@@ -21,11 +21,14 @@ VERIFY_MLA_HD int tiles_of(int prefix, int draft, int tile_tokens) {
   return draft > 0 ? (prefix + draft + tile_tokens - 1) / tile_tokens : 0;
 }
 
-// Partitions really used: at least `min_tiles` tiles each (a partial costs as much traffic as many tokens), at most
-// `partitions`, and never more than there are tiles.
-VERIFY_MLA_HD int effective_partitions(int tiles, int partitions, int min_tiles) {
+// Partitions really used: at least `min_tiles` tiles each (a partial costs as much traffic as many tokens), except that
+// `few` partitions may have less: so few partials are merged in no time, and every tile is latency. At most `partitions`,
+// and never more than there are tiles.
+VERIFY_MLA_HD int effective_partitions(int tiles, int partitions, int min_tiles, int few) {
   if (tiles <= 0) return 0;
-  const int wanted = tiles / min_tiles + (tiles % min_tiles != 0 ? 1 : 0);
+  const int least = tiles < few ? tiles : few;
+  int wanted = tiles / min_tiles + (tiles % min_tiles != 0 ? 1 : 0);
+  if (wanted < least) wanted = least;
   return wanted < partitions ? wanted : partitions;
 }
 
