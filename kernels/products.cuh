@@ -154,7 +154,7 @@ __device__ __forceinline__ void load_half(query_fragments<C>& query, const block
   const int draft = table.draft[at.request];
   const bf16_bits* q = args.q + (int64_t{table.qo_start[at.request]} * args.heads + rows.first) * HEAD_DIM;
   load_query<C>(query, q, min(rows.count, draft * args.heads - rows.first), slice,
-                reinterpret_cast<char*>(memory.scores(half)) + slice * Q_STAGE_BYTES, lane);
+                ptx::smem_address(memory.scores(half)) + slice * C::Q_STAGES * Q_STAGE_BYTES, lane);
   const uint8_t* mask = args.mask ? args.mask + args.mask_indptr[at.request] : nullptr;
   load_row_masks<C>(memory.row_mask(), mask, at.prefix, draft, rows.first, half, slice, args, lane);
 }

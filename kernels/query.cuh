@@ -11,49 +11,73 @@ namespace verify_mla {
 template <class C>
 using query_fragments = uint32_t[C::NH][K_STEPS][2];
 
-// q: bf16 [rows, 576], first row of the half. Each warp turns them, slice by slice, through a private piece of the
-// scratch area; rows past `rows` are zero.
+// Eight rows of a slice as they lie in shared memory, to fragments.
 template <class C>
-__device__ __forceinline__ void load_query(query_fragments<C>& fragments, const bf16_bits* q, int rows,
-                                           int slice, char* stage, int lane) {
+__device__ __forceinline__ void read_granule(uint32_t (&granule)[K_STEPS][2], uint32_t stage, int lane) {
+  const uint32_t address = stage + lane % 8 * Q_STAGE_PITCH + lane / 8 * 16;
+#pragma unroll
+  for (int step = 0; step + 1 < K_STEPS; step += 2) {
+    uint32_t r[4];
+    ptx::ldmatrix_x4(r, address + step * 32);
+    granule[step][0] = r[0];
+    granule[step][1] = r[1];
+    granule[step + 1][0] = r[2];
+    granule[step + 1][1] = r[3];
+  }
+  const uint32_t last = stage + lane % 8 * Q_STAGE_PITCH + (K_STEPS - 1) * 32 + lane / 8 % 2 * 16;
+  ptx::ldmatrix_x2(granule[K_STEPS - 1][0], granule[K_STEPS - 1][1], last);
+}
+
+// q: bf16 [rows, 576], first row of the half. Each warp turns them, slice by slice, through a private piece of the
+// scratch area; rows past `rows` are zero. As many granules as fit there are copied at once, past the L1 cache, which the
+// shared memory of a block leaves hardly any room: it could not hold them all on their way. The others come by registers.
+template <class C>
+__device__ __forceinline__ void load_query(query_fragments<C>& fragments, const bf16_bits* q, int rows, int slice,
+                                           uint32_t stage, int lane) {
   constexpr int CHUNKS = 8 * K_STEPS * 2; // 16-byte pieces of eight rows
   constexpr int LOADS = (CHUNKS + 31) / 32;
-  const uint32_t stage_address = ptx::smem_address(stage);
-  uint4 loaded[C::NH][LOADS]; // all in flight at once; the fragments they become are not live yet
+  constexpr int COPIED = C::Q_STAGES;
+  const auto from = [&](int n, int chunk) {
+    return q + int64_t{n * 8 + chunk / (K_STEPS * 2)} * HEAD_DIM + slice * K_STEPS * 16 + chunk % (K_STEPS * 2) * 8;
+  };
+  const auto place = [&](int chunk) {
+    return stage + chunk / (K_STEPS * 2) * Q_STAGE_PITCH + chunk % (K_STEPS * 2) * 16;
+  };
 #pragma unroll
-  for (int n = 0; n < C::NH; ++n)
-#pragma unroll
-    for (int i = 0; i < LOADS; ++i) {
-      const int chunk = i * 32 + lane;
-      const int row = n * 8 + chunk / (K_STEPS * 2);
-      loaded[n][i] = make_uint4(0, 0, 0, 0);
-      if (chunk < CHUNKS && row < rows)
-        loaded[n][i] = *reinterpret_cast<const uint4*>(q + int64_t{row} * HEAD_DIM + slice * K_STEPS * 16 +
-                                                       chunk % (K_STEPS * 2) * 8);
-    }
-#pragma unroll
-  for (int n = 0; n < C::NH; ++n) {
-    __syncwarp();
+  for (int n = 0; n < COPIED; ++n)
 #pragma unroll
     for (int i = 0; i < LOADS; ++i) {
       const int chunk = i * 32 + lane;
-      if (chunk < CHUNKS)
-        *reinterpret_cast<uint4*>(stage + chunk / (K_STEPS * 2) * Q_STAGE_PITCH + chunk % (K_STEPS * 2) * 16) =
-            loaded[n][i];
+      const bool valid = n * 8 + chunk / (K_STEPS * 2) < rows;
+      if (chunk < CHUNKS) ptx::copy_16(place(chunk) + n * Q_STAGE_BYTES, valid ? from(n, chunk) : q, valid ? 16 : 0);
     }
-    __syncwarp();
-    const uint32_t address = stage_address + lane % 8 * Q_STAGE_PITCH + lane / 8 * 16;
+  uint4 loaded[C::NH > COPIED ? C::NH - COPIED : 1][LOADS]; // in flight meanwhile
 #pragma unroll
-    for (int step = 0; step + 1 < K_STEPS; step += 2) {
-      uint32_t r[4];
-      ptx::ldmatrix_x4(r, address + step * 32);
-      fragments[n][step][0] = r[0];
-      fragments[n][step][1] = r[1];
-      fragments[n][step + 1][0] = r[2];
-      fragments[n][step + 1][1] = r[3];
+  for (int n = COPIED; n < C::NH; ++n)
+#pragma unroll
+    for (int i = 0; i < LOADS; ++i) {
+      const int chunk = i * 32 + lane;
+      loaded[n - COPIED][i] = make_uint4(0, 0, 0, 0);
+      if (chunk < CHUNKS && n * 8 + chunk / (K_STEPS * 2) < rows)
+        loaded[n - COPIED][i] = *reinterpret_cast<const uint4*>(from(n, chunk));
     }
-    const uint32_t last = stage_address + lane % 8 * Q_STAGE_PITCH + (K_STEPS - 1) * 32 + lane / 8 % 2 * 16;
-    ptx::ldmatrix_x2(fragments[n][K_STEPS - 1][0], fragments[n][K_STEPS - 1][1], last);
+  ptx::wait_for_copies();
+  __syncwarp();
+#pragma unroll
+  for (int n = 0; n < COPIED; ++n) read_granule<C>(fragments[n], stage + n * Q_STAGE_BYTES, lane);
+#pragma unroll
+  for (int n = COPIED; n < C::NH; ++n) {
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < LOADS; ++i)
+      if (i * 32 + lane < CHUNKS) {
+        const uint4& v = loaded[n - COPIED][i];
+        ptx::store_shared_4(place(i * 32 + lane),
+                            make_int4(static_cast<int>(v.x), static_cast<int>(v.y), static_cast<int>(v.z),
+                                      static_cast<int>(v.w)));
+      }
+    __syncwarp();
+    read_granule<C>(fragments[n], stage, lane);
   }
 }
 

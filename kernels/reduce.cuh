@@ -86,7 +86,7 @@ struct partial_vector<true> {
 // MT: value tiles per block. tile_tokens, granules: of the configuration kernel A ran with.
 // Dynamic shared memory: 64 bytes per possible partial of a request.
 template <int MT, bool BF16>
-__global__ void __launch_bounds__(REDUCE_THREADS, MT == 8 ? 2 : 3)
+__global__ void __launch_bounds__(REDUCE_THREADS, MT == 1 ? 3 : 2)
     reduce_kernel(const __grid_constant__ kernel_args args, int tile_tokens, int granules) {
   extern __shared__ __align__(16) float weights[]; // [partials][8], behind them their sums
   __shared__ int table_memory[5 * (MAX_BATCH + 1)];
@@ -122,9 +122,8 @@ __global__ void __launch_bounds__(REDUCE_THREADS, MT == 8 ? 2 : 3)
   const int64_t stride = int64_t{args.groups} * VALUE_TILES * granules * 32;
   const auto* from = static_cast<const partial_vector<BF16>*>(args.partial) + int64_t{slots.first} * stride +
                      (int64_t{group} * VALUE_TILES + first_tile) * granules * 32 + granule * 32 + lane;
-  // Partials in flight per warp, within 80 registers (config.h). One value tile per block serves a single request, all of
-  // whose partials are loaded at once where they are bf16; four serve batches, where a request has fewer.
-  constexpr int AHEAD = MT == 8 ? (BF16 ? 3 : 2) : MT == 4 ? (BF16 ? 4 : 2) : BF16 ? 17 : 9;
+  // Partials in flight per warp: with bf16 all of a long context over 132 multiprocessors, or one more latency.
+  constexpr int AHEAD = MT == 8 ? (BF16 ? 3 : 2) : MT == 4 ? (BF16 ? 9 : 4) : BF16 ? 17 : 9;
 
   // The first round has nothing to merge and runs while kernel A does: it brings the instructions into the caches,
   // which cost a cold block more than the merge itself.
