@@ -91,9 +91,7 @@ struct tile_config {
   // granule.
   static constexpr size_t EXCHANGE_BYTES = size_t{NH} * (K_SLICES - 1) * 1024;
   static constexpr size_t S_BYTES = DEEP ? BUFFERS * EXCHANGE_BYTES : size_t{K_SLICES} * HALF_ROWS * S_PITCH * 4;
-  // Query granules that a warp stages at a time.
-  static constexpr int Q_STAGES = DEEP ? 2 : 1;
-  static constexpr size_t Q_STAGES_BYTES = size_t{K_SLICES} * Q_STAGES * Q_STAGE_BYTES;
+  static constexpr size_t Q_STAGES_BYTES = size_t{K_SLICES} * Q_STAGE_BYTES;
   static constexpr size_t SCRATCH_BYTES = S_BYTES > Q_STAGES_BYTES ? S_BYTES : Q_STAGES_BYTES; // of one half
 
   static constexpr size_t SCRATCH_OFFSET = STAGES * STAGE_BYTES;

@@ -37,7 +37,7 @@ struct deep_math_warp {
   block_memory<C> memory;
   const tile_loader<C>& loader;
   int unit; // partition, or with fixed splits request * splits + split
-  int group, lane, thread, slice, half;
+  int group, slice, half;
   int stage = 0; // of the tile at hand
   int parity = 0;
 
@@ -64,10 +64,6 @@ struct deep_math_warp {
   }
   __device__ __forceinline__ float* factors(int buffer) const {
     return memory.factors() + buffer * C::ROWS + half * C::HALF_ROWS;
-  }
-
-  __device__ __forceinline__ void load_request(query_fragments<C>& query, const tile_cursor& at, const row_run& rows) {
-    load_half<C>(query, memory, args, table, at, rows, half, slice, lane);
   }
 
   __device__ __forceinline__ void leave(int stage) const {
@@ -234,13 +230,14 @@ struct deep_math_warp {
 
   __device__ __forceinline__ void first_tile(const query_fragments<C>& query, int token, const tile_cursor& at,
                                              row_pair_sums& sums, bool all_granules) {
+    const unsigned l = ptx::lane_now();
     granule_scores<C> s;
     ptx::barrier_wait(loader.full(stage), parity);
-    score(query, 0, lane, all_granules);
+    score(query, 0, l, all_granules);
     ptx::sync_threads(HALF_BARRIER + half, THREADS / 2);
-    collect(s, 0, lane);
-    const float c = restrict_scores(s, token, at, lane);
-    publish(s, c, keep_up(s, c, sums, 0, 0, lane), sums, 0, lane);
+    collect(s, 0, l);
+    const float c = restrict_scores(s, token, at, l);
+    publish(s, c, keep_up(s, c, sums, 0, 0, l), sums, 0, l);
   }
 
   // Tile k, k > 0, of a run, and the values of the tile before it.
@@ -270,11 +267,12 @@ struct deep_math_warp {
 
   // The values of tile k, the last of a run.
   __device__ __forceinline__ void last_values(accumulators<C>& acc, int k, bool all_granules) {
+    const unsigned l = ptx::lane_now();
     value_product<C> product;
-    product.begin(loader.stage_address(stage), slice, lane);
+    product.begin(loader.stage_address(stage), slice, l);
     ptx::sync_threads(HALF_BARRIER + half, THREADS / 2);
-    rescale_after(acc, k, lane);
-    product.add_all(acc, probabilities(k & 1), lane, all_granules);
+    rescale_after(acc, k, l);
+    product.add_all(acc, probabilities(k & 1), l, all_granules);
     leave(stage);
     advance();
   }
@@ -294,9 +292,10 @@ struct deep_math_warp {
     for (int offset = 4; offset < 32; offset *= 2)
 #pragma unroll
       for (int r = 0; r < 2; ++r) sums[r] += __shfl_xor_sync(0xffffffffu, sums[r], offset);
-    const float2 reference = *references(lane);
-    if (lane < 4)
-      reinterpret_cast<float4*>(ml)[half * C::HALF_ROWS / 2 + slice * 4 + lane] =
+    const unsigned l = ptx::lane_now();
+    const float2 reference = *references(l);
+    if (l < 4)
+      reinterpret_cast<float4*>(ml)[half * C::HALF_ROWS / 2 + slice * 4 + l] =
           make_float4(reference.x, sums[0], reference.y, sums[1]);
   }
 
@@ -305,10 +304,12 @@ struct deep_math_warp {
     const row_run rows = half_rows<C>(args, group, half);
     if (!has_rows(rows, table.draft[at.request] * args.heads)) return pass(n);
     query_fragments<C> query;
-    ptx::sync_threads(HALF_BARRIER + half, THREADS / 2); // nobody reads masks or probabilities of the run before
-    if (lane < 2) grew(lane)[slice] = -1;
-    if (lane < 4) *references(lane) = make_float2(NO_MAXIMUM, NO_MAXIMUM);
-    load_request(query, at, rows);
+    // Nobody reads masks or probabilities of the run before.
+    if (from > 0) ptx::sync_threads(HALF_BARRIER + half, THREADS / 2);
+    const int l = static_cast<int>(ptx::lane_now());
+    if (l < 2) grew(l)[slice] = -1;
+    if (l < 4) *references(l) = make_float2(NO_MAXIMUM, NO_MAXIMUM);
+    load_half<C>(query, memory, args, table, at, rows, half, slice, l);
     ptx::sync_threads(HALF_BARRIER + half, THREADS / 2);
     const bool all_granules = rows.count == C::HALF_ROWS;
     accumulators<C> acc = {};
@@ -322,7 +323,7 @@ struct deep_math_warp {
     last_values(acc, n - 1, all_granules);
     const int slot = args.splits > 0 ? unit : partial_slot(unit, at.request);
     const int64_t place = int64_t{slot} * args.groups + group;
-    flush_values<C, BF16>(acc, args, place, slice, half, lane);
+    flush_values<C, BF16>(acc, args, place, slice, half, ptx::lane_now());
     flush_rows(args.partial_ml + place * C::ROWS * 2, sums);
   }
 };

@@ -71,8 +71,8 @@ void store_partial(const kernel_args& a, int64_t unit, int row, int granules, co
 int row_of_request(const kernel_args& a, int group, int row, int granules) {
   const int half = group * 2 + row / (granules * 4);
   const int granule = row / 8 % (granules / 2);
-  if (granule >= dealt_count(half, a.groups * 2, a.row_granules)) return -1;
-  return (dealt_first(half, a.groups * 2, a.row_granules) + granule) * 8 + row % 8;
+  if (granule >= a.dealt.count(half)) return -1;
+  return (a.dealt.first(half) + granule) * 8 + row % 8;
 }
 
 // Tokens [from, to) of a request for one row of a group; unit is slot * groups + group.
@@ -183,9 +183,9 @@ void verify_mla_host_reduce(unsigned grid_x, unsigned, const kernel_args& a, int
     const int first_column = unit % column_blocks * value_tiles * 16;
     unit /= column_blocks;
     const int row_granule = unit % a.row_granules;
-    const int half = half_of(row_granule, a.groups * 2, a.row_granules);
+    const int half = a.dealt.half_of(row_granule);
     const int granule =
-        half % 2 * (granules / 2) + row_granule - dealt_first(half, a.groups * 2, a.row_granules); // of the group
+        half % 2 * (granules / 2) + row_granule - a.dealt.first(half); // of the group
     const auto b = static_cast<size_t>(unit / a.row_granules);
     const request_view r(a, static_cast<int>(b));
     const slot_range slots = a.splits > 0

@@ -2,6 +2,8 @@
 // (host_kernels.h) reads the same struct.
 #pragma once
 
+#include "partition.h"
+
 #include <cstdint>
 
 namespace verify_mla {
@@ -27,6 +29,7 @@ struct kernel_args {
   int32_t heads;                // query heads on this rank
   int32_t groups;               // row groups of a request
   int32_t row_granules;         // granules of a request that may have rows, over all groups
+  granule_deal dealt;           // to the halves of the groups
   int32_t partitions;           // balanced: partitions of the line of tiles
   int32_t min_tiles;            // balanced: tiles a partition should have at least
   int32_t few_partitions;       // balanced: so many may have less

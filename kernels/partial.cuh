@@ -18,8 +18,6 @@
 #include "softmax.cuh"
 #include "tile_loader.cuh"
 
-#include <type_traits>
-
 namespace verify_mla {
 
 // Tiles [begin, end) of the line belong to one block.
@@ -97,7 +95,8 @@ struct plain_math_warp {
   block_memory<C> memory;
   const tile_loader<C>& loader;
   int unit; // partition, or with fixed splits request * splits + split
-  int group, lane, thread, slice, half;
+  int group, slice, half;
+  int lane, thread;
   int stage = 0; // of the tile at hand
   int parity = 0;
 
@@ -145,7 +144,7 @@ struct plain_math_warp {
   __device__ __forceinline__ void run(const tile_cursor& at, int from, int n) {
     if (!has_rows(half_rows<C>(args, group, half), table.draft[at.request] * args.heads)) return pass(n);
     query_fragments<C> query;
-    ptx::sync_threads(HALF_BARRIER + half, THREADS / 2); // nobody reads masks or states of the run before
+    if (from > 0) ptx::sync_threads(HALF_BARRIER + half, THREADS / 2); // nobody reads masks or states of the run before
     load_request(query, at);
     ptx::sync_threads(HALF_BARRIER + half, THREADS / 2);
     accumulators<C> acc = {};
@@ -160,6 +159,18 @@ struct plain_math_warp {
     flush_rows<C>(memory.states(), args.partial_ml + place * C::ROWS * 2, thread);
   }
 };
+
+// The life of a math warp: its block's tiles, request by request.
+template <class MATH, class LOADER>
+__device__ __forceinline__ void walk(MATH math, const LOADER& loader, const request_table& table) {
+  tile_cursor at;
+  for (int from = 0; from < loader.tiles;) {
+    at.move_to(loader.first + from, table);
+    const int n = min(loader.first + loader.tiles, at.end) - (loader.first + from);
+    math.run(at, from, n);
+    from += n;
+  }
+}
 
 template <class C, bool BF16>
 __device__ __forceinline__ void run_partial(const kernel_args& args) {
@@ -198,15 +209,12 @@ __device__ __forceinline__ void run_partial(const kernel_args& args) {
   }
   if constexpr (C::TRADE_REGISTERS) ptx::take_registers<C::MATH_REGISTERS>();
   ptx::wait_for_previous_kernel();
-  using math_warp = std::conditional_t<C::DEEP, deep_math_warp<C, BF16>, plain_math_warp<C, BF16>>;
-  math_warp math{args, table, memory, loader, unit, group, lane, thread, warp % K_SLICES, warp / K_SLICES};
-  tile_cursor at;
-  for (int from = 0; from < loader.tiles;) {
-    at.move_to(loader.first + from, table);
-    const int n = min(loader.first + loader.tiles, at.end) - (loader.first + from);
-    math.run(at, from, n);
-    from += n;
-  }
+  const int slice = warp % K_SLICES;
+  const int half = warp / K_SLICES;
+  if constexpr (C::DEEP)
+    walk(deep_math_warp<C, BF16>{args, table, memory, loader, unit, group, slice, half}, loader, table);
+  else
+    walk(plain_math_warp<C, BF16>{args, table, memory, loader, unit, group, slice, half, lane, thread}, loader, table);
 }
 
 template <class C, bool BF16>

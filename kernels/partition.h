@@ -53,20 +53,22 @@ VERIFY_MLA_HD int partition_of(int t, int tiles, int effective) {
 VERIFY_MLA_HD int partial_slot(int p, int b) { return p + b; }
 
 // The rows of a request, in granules of eight, are dealt evenly to the halves of its row groups (two of each group), so that
-// no group has more to do than another: 72 rows over two groups are 3 + 2 and 2 + 2 granules.
-VERIFY_MLA_HD int dealt_first(int half, int halves, int granules) {
-  const int extra = granules % halves;
-  return half * (granules / halves) + (half < extra ? half : extra);
-}
-VERIFY_MLA_HD int dealt_count(int half, int halves, int granules) {
-  return granules / halves + (half < granules % halves ? 1 : 0);
-}
-// The half that has granule g, 0 <= g < granules.
-VERIFY_MLA_HD int half_of(int g, int halves, int granules) {
-  const int least = granules / halves;
-  const int larger = granules % halves; // halves that have one more
-  return g < larger * (least + 1) ? g / (least + 1) : larger + (g - larger * (least + 1)) / least;
-}
+// no group has more to do than another: 72 rows over two groups are 3 + 2 and 2 + 2 granules. Worked out on the host: a
+// division costs a block of a short context too much.
+struct granule_deal {
+  int least = 0;  // granules of every half
+  int larger = 0; // the first so many halves have one more
+
+  VERIFY_MLA_HD int first(int half) const { return half * least + (half < larger ? half : larger); }
+  VERIFY_MLA_HD int count(int half) const { return least + (half < larger ? 1 : 0); }
+  // The half that has granule g, which exists.
+  VERIFY_MLA_HD int half_of(int g) const {
+    const int in_larger = larger * (least + 1);
+    return g < in_larger ? g / (least + 1) : larger + (g - in_larger) / least;
+  }
+};
+
+VERIFY_MLA_HD granule_deal deal_granules(int granules, int halves) { return {granules / halves, granules % halves}; }
 
 struct slot_range {
   int first = 0;

@@ -220,6 +220,7 @@ kernel_args make_args(const verify_mla_params& p, const launch_plan& plan, void*
   a.heads = p.heads;
   a.groups = plan.groups;
   a.row_granules = plan.row_granules;
+  a.dealt = deal_granules(plan.row_granules, plan.groups * 2);
   a.partitions = plan.partitions;
   a.min_tiles = plan.min_tiles;
   a.few_partitions = plan.few_partitions;

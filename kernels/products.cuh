@@ -140,8 +140,7 @@ struct row_run {
 template <class C>
 __device__ __forceinline__ row_run half_rows(const kernel_args& args, int group, int half) {
   const int index = group * 2 + half;
-  return {dealt_first(index, args.groups * 2, args.row_granules) * 8,
-          dealt_count(index, args.groups * 2, args.row_granules) * 8};
+  return {args.dealt.first(index) * 8, args.dealt.count(index) * 8};
 }
 // Does one of them exist where a request has `all` of them?
 __device__ __forceinline__ bool has_rows(const row_run& rows, int all) { return rows.count > 0 && rows.first < all; }
@@ -153,10 +152,11 @@ __device__ __forceinline__ void load_half(query_fragments<C>& query, const block
                                           const row_run& rows, int half, int slice, int lane) {
   const int draft = table.draft[at.request];
   const bf16_bits* q = args.q + (int64_t{table.qo_start[at.request]} * args.heads + rows.first) * HEAD_DIM;
-  load_query<C>(query, q, min(rows.count, draft * args.heads - rows.first), slice,
-                ptx::smem_address(memory.scores(half)) + slice * C::Q_STAGES * Q_STAGE_BYTES, lane);
+  query_loads<C> loads;
+  loads.begin(q, min(rows.count, draft * args.heads - rows.first), slice, lane);
   const uint8_t* mask = args.mask ? args.mask + args.mask_indptr[at.request] : nullptr;
   load_row_masks<C>(memory.row_mask(), mask, at.prefix, draft, rows.first, half, slice, args, lane);
+  loads.finish(query, ptx::smem_address(memory.scores(half)) + slice * Q_STAGE_BYTES, lane);
 }
 
 } // namespace verify_mla

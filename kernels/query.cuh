@@ -28,58 +28,48 @@ __device__ __forceinline__ void read_granule(uint32_t (&granule)[K_STEPS][2], ui
   ptx::ldmatrix_x2(granule[K_STEPS - 1][0], granule[K_STEPS - 1][1], last);
 }
 
-// q: bf16 [rows, 576], first row of the half. Each warp turns them, slice by slice, through a private piece of the
-// scratch area; rows past `rows` are zero. As many granules as fit there are copied at once, past the L1 cache, which the
-// shared memory of a block leaves hardly any room: it could not hold them all on their way. The others come by registers.
+// Query rows on their way from global memory: all in flight at once; the fragments they become are not live yet.
 template <class C>
-__device__ __forceinline__ void load_query(query_fragments<C>& fragments, const bf16_bits* q, int rows, int slice,
-                                           uint32_t stage, int lane) {
-  constexpr int CHUNKS = 8 * K_STEPS * 2; // 16-byte pieces of eight rows
-  constexpr int LOADS = (CHUNKS + 31) / 32;
-  constexpr int COPIED = C::Q_STAGES;
-  const auto from = [&](int n, int chunk) {
-    return q + int64_t{n * 8 + chunk / (K_STEPS * 2)} * HEAD_DIM + slice * K_STEPS * 16 + chunk % (K_STEPS * 2) * 8;
-  };
-  const auto place = [&](int chunk) {
-    return stage + chunk / (K_STEPS * 2) * Q_STAGE_PITCH + chunk % (K_STEPS * 2) * 16;
-  };
-#pragma unroll
-  for (int n = 0; n < COPIED; ++n)
+struct query_loads {
+  static constexpr int CHUNKS = 8 * K_STEPS * 2; // 16-byte pieces of eight rows
+  static constexpr int LOADS = (CHUNKS + 31) / 32;
+  uint4 loaded[C::NH][LOADS];
+
+  // q: bf16 [rows, 576], first row of the half; rows past `rows` are zero.
+  __device__ __forceinline__ void begin(const bf16_bits* q, int rows, int slice, int lane) {
 #pragma unroll
     for (int i = 0; i < LOADS; ++i) {
       const int chunk = i * 32 + lane;
-      const bool valid = n * 8 + chunk / (K_STEPS * 2) < rows;
-      if (chunk < CHUNKS) ptx::copy_16(place(chunk) + n * Q_STAGE_BYTES, valid ? from(n, chunk) : q, valid ? 16 : 0);
-    }
-  uint4 loaded[C::NH > COPIED ? C::NH - COPIED : 1][LOADS]; // in flight meanwhile
+      const int row = chunk / (K_STEPS * 2);
+      const bf16_bits* from = q + row * HEAD_DIM + slice * K_STEPS * 16 + chunk % (K_STEPS * 2) * 8;
 #pragma unroll
-  for (int n = COPIED; n < C::NH; ++n)
-#pragma unroll
-    for (int i = 0; i < LOADS; ++i) {
-      const int chunk = i * 32 + lane;
-      loaded[n - COPIED][i] = make_uint4(0, 0, 0, 0);
-      if (chunk < CHUNKS && n * 8 + chunk / (K_STEPS * 2) < rows)
-        loaded[n - COPIED][i] = *reinterpret_cast<const uint4*>(from(n, chunk));
-    }
-  ptx::wait_for_copies();
-  __syncwarp();
-#pragma unroll
-  for (int n = 0; n < COPIED; ++n) read_granule<C>(fragments[n], stage + n * Q_STAGE_BYTES, lane);
-#pragma unroll
-  for (int n = COPIED; n < C::NH; ++n) {
-    __syncwarp();
-#pragma unroll
-    for (int i = 0; i < LOADS; ++i)
-      if (i * 32 + lane < CHUNKS) {
-        const uint4& v = loaded[n - COPIED][i];
-        ptx::store_shared_4(place(i * 32 + lane),
-                            make_int4(static_cast<int>(v.x), static_cast<int>(v.y), static_cast<int>(v.z),
-                                      static_cast<int>(v.w)));
+      for (int n = 0; n < C::NH; ++n) {
+        loaded[n][i] = make_uint4(0, 0, 0, 0);
+        if (chunk < CHUNKS && n * 8 + row < rows)
+          loaded[n][i] = *reinterpret_cast<const uint4*>(from + n * 8 * HEAD_DIM);
       }
-    __syncwarp();
-    read_granule<C>(fragments[n], stage, lane);
+    }
   }
-}
+
+  // Each warp turns its slice, eight rows at a time, through a private piece of the scratch area.
+  __device__ __forceinline__ void finish(query_fragments<C>& fragments, uint32_t stage, int lane) const {
+#pragma unroll
+    for (int n = 0; n < C::NH; ++n) {
+      __syncwarp();
+#pragma unroll
+      for (int i = 0; i < LOADS; ++i) {
+        const int chunk = i * 32 + lane;
+        const uint4& v = loaded[n][i];
+        if (chunk < CHUNKS)
+          ptx::store_shared_4(stage + chunk / (K_STEPS * 2) * Q_STAGE_PITCH + chunk % (K_STEPS * 2) * 16,
+                              make_int4(static_cast<int>(v.x), static_cast<int>(v.y), static_cast<int>(v.z),
+                                        static_cast<int>(v.w)));
+      }
+      __syncwarp();
+      read_granule<C>(fragments[n], stage, lane);
+    }
+  }
+};
 
 // Which draft tokens each row of the half sees, one word per row, by the four warps of the half.
 // mask: uint8 [draft, prefix + draft] of this request, or null. first_row: of the half, within the request.

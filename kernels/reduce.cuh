@@ -101,10 +101,10 @@ __global__ void __launch_bounds__(REDUCE_THREADS, MT == 1 ? 3 : 2)
   const int first_tile = unit % (VALUE_TILES / MT) * MT;
   unit /= VALUE_TILES / MT;
   const int row_granule = unit % args.row_granules; // of the request
-  const int half = half_of(row_granule, args.groups * 2, args.row_granules);
+  const int half = args.dealt.half_of(row_granule);
   const int group = half / 2;
   const int granule = // of the group
-      half % 2 * (granules / 2) + row_granule - dealt_first(half, args.groups * 2, args.row_granules);
+      half % 2 * (granules / 2) + row_granule - args.dealt.first(half);
   const int request = unit / args.row_granules;
 
   const request_table table(table_memory);

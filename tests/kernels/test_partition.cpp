@@ -121,21 +121,22 @@ TEST_CASE("granules are dealt evenly, in order, and no half gets more than it ca
   for (int granules = 1; granules <= 1024; ++granules)
     for (int nt : {2, 4, 6, 8}) {
       const int halves = (granules + nt - 1) / nt * 2;
+      const granule_deal deal = deal_granules(granules, halves);
       int next = 0;
       for (int half = 0; half < halves; ++half) {
-        REQUIRE(dealt_first(half, halves, granules) == next);
-        const int count = dealt_count(half, halves, granules);
+        REQUIRE(deal.first(half) == next);
+        const int count = deal.count(half);
         REQUIRE(count <= nt / 2);
         REQUIRE(count >= granules / halves);
-        for (int g = next; g < next + count; ++g) REQUIRE(half_of(g, halves, granules) == half);
+        for (int g = next; g < next + count; ++g) REQUIRE(deal.half_of(g) == half);
         next += count;
       }
       REQUIRE(next == granules);
     }
   // 72 rows over two groups
-  CHECK(dealt_count(0, 4, 9) == 3);
-  CHECK(dealt_count(1, 4, 9) == 2);
-  CHECK(dealt_count(3, 4, 9) == 2);
+  CHECK(deal_granules(9, 4).count(0) == 3);
+  CHECK(deal_granules(9, 4).count(1) == 2);
+  CHECK(deal_granules(9, 4).count(3) == 2);
 }
 
 TEST_CASE("fixed splits cover a request in order") {
