@@ -23,8 +23,7 @@ inline constexpr int K_SLICES = 4;
 inline constexpr int K_STEPS = HEAD_DIM / 16 / K_SLICES;
 static_assert(K_SLICES * K_STEPS * 16 == HEAD_DIM, "slices must cover the head dimension");
 
-// Registers per thread where warps trade them: 12 warps of 168 make 8 of 240 and 4 of 24.
-inline constexpr int MATH_REGISTERS = 240;
+// Registers per thread of a fetching warp that has given the others away.
 inline constexpr int PRODUCER_REGISTERS = 24;
 
 inline constexpr int MAX_BATCH = 64; // requests per launch: the request table lives in shared memory
@@ -60,15 +59,25 @@ struct tile_config {
   static constexpr int M_TILES = VALUES_PER_WARP / 16;
 
   // Warps that do nothing but fetch. With more than four granules a math warp needs more registers than twelve warps
-  // can have alike, so four producers, one per scheduler, hand theirs over (setmaxnreg works on groups of four warps).
-  static constexpr bool TRADE_REGISTERS = NT > 4;
+  // can have alike, so four producers, one per scheduler, hand theirs over (setmaxnreg works on groups of four warps):
+  // 12 warps of 168 registers become 8 of 240 and 4 of 24.
+  // With two or four granules the block leaves registers for blocks of the reduce kernel, which can then wait on the same
+  // multiprocessor, with their code in its caches: 3.6 us less where all of them are busy. What counts is the quarter of
+  // a multiprocessor, 512 registers per lane: two warps of the reduce kernel take 160, three of ours of 96 (two granules)
+  // or 112 (four, whose 12 warps of 112 become 8 of 152 and 4 of 24) have place beside them.
+  static constexpr bool TRADE_REGISTERS = NT > 2 && TOK == 32;
+  static constexpr int MATH_REGISTERS = NT > 4 ? 240 : 152;
   static constexpr int PRODUCERS = TRADE_REGISTERS ? 4 : 2;
   static constexpr int BLOCK = THREADS + 32 * PRODUCERS;
-  // What the kernel is compiled for. With two granules it leaves registers for blocks of the reduce kernel, which can
-  // then wait on the same multiprocessor, with their code in its caches: 3.6 us less where all of them are busy. What
-  // counts is the quarter of a multiprocessor: three of our warps there and two of 80 registers must fit into 512.
-  static constexpr int BOUND = NT == 2 ? 576 : BLOCK;
+  // Registers per thread at launch. Without a trade: what a multiprocessor has for so many warps.
+  static constexpr int REGISTERS = NT == 2 ? 96 : NT == 4 && TRADE_REGISTERS ? 112 : 168;
+  static_assert(!TRADE_REGISTERS || 8 * MATH_REGISTERS + 4 * PRODUCER_REGISTERS <= 12 * REGISTERS, "register pool");
   static constexpr int FETCH_ROWS = TOK / PRODUCERS; // rows per fetching warp
+
+  // With many rows the scores of a tile are worked out before the values of the tile before it are added, so that its
+  // softmax has that product to hide behind (deep_math.cuh).
+  static constexpr bool DEEP = NT > 4;
+  static constexpr int BUFFERS = DEEP ? 2 : 1; // of scores, probabilities and factors
 
   static constexpr int S_PITCH = TOK + 4; // floats
   static constexpr int P_PITCH = TOK + 8; // bf16
@@ -78,18 +87,24 @@ struct tile_config {
   static constexpr int TOK_PER_LANE = TOK / LANES_PER_ROW;
 
   static constexpr size_t STAGE_BYTES = size_t{TOK} * ROW_PITCH;
-  static constexpr size_t S_BYTES = size_t{K_SLICES} * HALF_ROWS * S_PITCH * 4; // of one half
+  // Scores of one half on their way between its warps. DEEP: fragments of 1 KB, from three warps to the one that owns a
+  // granule.
+  static constexpr size_t EXCHANGE_BYTES = size_t{NH} * (K_SLICES - 1) * 1024;
+  static constexpr size_t S_BYTES = DEEP ? BUFFERS * EXCHANGE_BYTES : size_t{K_SLICES} * HALF_ROWS * S_PITCH * 4;
   static constexpr size_t Q_STAGES_BYTES = size_t{K_SLICES} * Q_STAGE_BYTES;
   static constexpr size_t SCRATCH_BYTES = S_BYTES > Q_STAGES_BYTES ? S_BYTES : Q_STAGES_BYTES; // of one half
 
   static constexpr size_t SCRATCH_OFFSET = STAGES * STAGE_BYTES;
-  static constexpr size_t P_OFFSET = SCRATCH_OFFSET + 2 * SCRATCH_BYTES;
-  static constexpr size_t FACTOR_OFFSET = P_OFFSET + size_t{ROWS} * P_PITCH * 2;
-  static constexpr size_t MASK_OFFSET = FACTOR_OFFSET + size_t{ROWS} * 4;
+  static constexpr size_t OWN_OFFSET = SCRATCH_OFFSET + 2 * SCRATCH_BYTES; // DEEP: scores that a warp keeps
+  static constexpr size_t P_OFFSET = OWN_OFFSET + (DEEP ? size_t{WARPS} * 1024 : 0);
+  static constexpr size_t P_BYTES = size_t{ROWS} * P_PITCH * 2;
+  static constexpr size_t FACTOR_OFFSET = P_OFFSET + BUFFERS * P_BYTES;
+  static constexpr size_t MASK_OFFSET = FACTOR_OFFSET + size_t{BUFFERS} * ROWS * 4;
   static constexpr size_t STATE_OFFSET = MASK_OFFSET + size_t{ROWS} * 8;
-  static constexpr size_t BARRIER_OFFSET = STATE_OFFSET + size_t{THREADS} * 8;
+  static constexpr size_t BARRIER_OFFSET = STATE_OFFSET + (DEEP ? size_t{ROWS} * 4 : size_t{THREADS} * 8);
   static constexpr size_t TABLE_OFFSET = BARRIER_OFFSET + size_t{2} * STAGES * 8;
-  static constexpr size_t SMEM_BYTES = TABLE_OFFSET + size_t{5} * (MAX_BATCH + 1) * 4;
+  static constexpr size_t GREW_OFFSET = (TABLE_OFFSET + size_t{5} * (MAX_BATCH + 1) * 4 + 15) / 16 * 16;
+  static constexpr size_t SMEM_BYTES = GREW_OFFSET + (DEEP ? size_t{BUFFERS} * 2 * K_SLICES * 4 : 0);
 
   static_assert(NT == 2 || NT == 4 || NT == 6 || NT == 8, "row granules");
   static_assert(TOK == 32 || TOK == 16, "tokens per tile");

@@ -67,13 +67,21 @@ void store_partial(const kernel_args& a, int64_t unit, int row, int granules, co
   }
 }
 
+// The row of a request that row `row` of a group is, or -1.
+int row_of_request(const kernel_args& a, int group, int row, int granules) {
+  const int half = group * 2 + row / (granules * 4);
+  const int granule = row / 8 % (granules / 2);
+  if (granule >= a.dealt.count(half)) return -1;
+  return (a.dealt.first(half) + granule) * 8 + row % 8;
+}
+
 // Tokens [from, to) of a request for one row of a group; unit is slot * groups + group.
 void partial_row(const request_view& r, int group, int row, int granules, int from, int to, int64_t unit) {
   const kernel_args& a = r.a;
-  const int global_row = group * granules * 8 + row;
+  const int global_row = row_of_request(a, group, row, granules);
   float o[VALUE_DIM] = {};
   float top = NO_MAXIMUM, sum = 0;
-  if (global_row < r.draft * a.heads) {
+  if (global_row >= 0 && global_row < r.draft * a.heads) {
     std::vector<float> s(static_cast<size_t>(to - from));
     for (int j = from; j < to; ++j) {
       float& score = s[static_cast<size_t>(j - from)];
@@ -118,7 +126,7 @@ void verify_mla_host_partial(unsigned grid_x, unsigned, const kernel_args& a, in
       continue;
     }
     const int tiles = line.back();
-    const int effective = effective_partitions(tiles, a.partitions, a.min_tiles);
+    const int effective = effective_partitions(tiles, a.partitions, a.min_tiles, a.few_partitions);
     if (unit >= effective) continue;
     const int begin = partition_begin(unit, tiles, effective);
     const int end = partition_begin(unit + 1, tiles, effective);
@@ -134,9 +142,9 @@ void verify_mla_host_partial(unsigned grid_x, unsigned, const kernel_args& a, in
 
 namespace {
 
-// One output row of one block of kernel B: columns [first, first + count).
-void reduce_row(const request_view& r, const slot_range& slots, int group, int row, int granules, int first,
-                int count) {
+// One output row of one block of kernel B, row `row` of a group: columns [first, first + count).
+void reduce_row(const request_view& r, const slot_range& slots, int group, int row, int granules, int first, int count,
+                int global_row) {
   const kernel_args& a = r.a;
   const auto unit_of = [&](int s) { return int64_t{slots.first + s} * a.groups + group; };
   const auto ml_of = [&](int s) { return a.partial_ml + (unit_of(s) * granules * 8 + row) * 2; };
@@ -157,7 +165,7 @@ void reduce_row(const request_view& r, const slot_range& slots, int group, int r
                                                        : static_cast<const float*>(a.partial)[at]);
     }
   }
-  const int64_t out_row = r.first_token * a.heads + group * granules * 8 + row;
+  const int64_t out_row = r.first_token * a.heads + global_row;
   for (int c = 0; c < count; ++c)
     a.out[out_row * VALUE_DIM + first + c] = float_to_bf16(sum > 0 ? o[static_cast<size_t>(c)] / sum : 0.0f);
   if (first == 0 && a.lse != nullptr)
@@ -167,24 +175,26 @@ void reduce_row(const request_view& r, const slot_range& slots, int group, int r
 } // namespace
 
 void verify_mla_host_reduce(unsigned grid_x, unsigned, const kernel_args& a, int tile_tokens, int granules,
-                            int row_granules, int value_tiles) {
+                            int value_tiles) {
   const std::vector<int> line = tile_line(a, tile_tokens);
   const int column_blocks = VALUE_TILES / value_tiles;
   for (unsigned block = 0; block < grid_x; ++block) {
     int unit = static_cast<int>(block);
     const int first_column = unit % column_blocks * value_tiles * 16;
     unit /= column_blocks;
-    const int granule = unit % row_granules % granules;
-    const int group = unit % row_granules / granules;
-    const auto b = static_cast<size_t>(unit / row_granules);
+    const int row_granule = unit % a.row_granules;
+    const int half = a.dealt.half_of(row_granule);
+    const int granule =
+        half % 2 * (granules / 2) + row_granule - a.dealt.first(half); // of the group
+    const auto b = static_cast<size_t>(unit / a.row_granules);
     const request_view r(a, static_cast<int>(b));
     const slot_range slots = a.splits > 0
                                  ? slot_range{static_cast<int>(b) * a.splits, a.splits}
                                  : balanced_slots(static_cast<int>(b), line[b], line[b + 1], line.back(),
-                                                  effective_partitions(line.back(), a.partitions, a.min_tiles));
-    for (int row = granule * 8; row < granule * 8 + 8; ++row)
-      if (group * granules * 8 + row < r.draft * a.heads)
-        reduce_row(r, slots, group, row, granules, first_column, value_tiles * 16);
+                                                  effective_partitions(line.back(), a.partitions, a.min_tiles, a.few_partitions));
+    for (int i = 0; i < 8; ++i)
+      if (row_granule * 8 + i < r.draft * a.heads)
+        reduce_row(r, slots, half / 2, granule * 8 + i, granules, first_column, value_tiles * 16, row_granule * 8 + i);
   }
 }
 

@@ -12,6 +12,6 @@ void verify_mla_host_partial(unsigned grid_x, unsigned block_x, const kernel_arg
 
 // Kernel B: value_tiles is its template parameter, the other three its second to fourth argument.
 void verify_mla_host_reduce(unsigned grid_x, unsigned block_x, const kernel_args& args, int tile_tokens, int granules,
-                            int row_granules, int value_tiles);
+                            int value_tiles);
 
 } // namespace verify_mla

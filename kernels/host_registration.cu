@@ -29,8 +29,7 @@ void run_partial(const capturesan_host_launch* launch, void* user) {
 void run_reduce(const capturesan_host_launch* launch, void* user) {
   const auto& s = *static_cast<const shape*>(user);
   verify_mla_host_reduce(launch->grid[0], launch->block[0], parameter<kernel_args>(launch, 0),
-                         parameter<int>(launch, 1), parameter<int>(launch, 2), parameter<int>(launch, 3),
-                         s.value_tiles);
+                         parameter<int>(launch, 1), parameter<int>(launch, 2), s.value_tiles);
 }
 
 void run_widen(const capturesan_host_launch* launch, void*) {

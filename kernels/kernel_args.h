@@ -2,6 +2,8 @@
 // (host_kernels.h) reads the same struct.
 #pragma once
 
+#include "partition.h"
+
 #include <cstdint>
 
 namespace verify_mla {
@@ -26,11 +28,15 @@ struct kernel_args {
   int32_t batch;                // requests
   int32_t heads;                // query heads on this rank
   int32_t groups;               // row groups of a request
+  int32_t row_granules;         // granules of a request that may have rows, over all groups
+  granule_deal dealt;           // to the halves of the groups
   int32_t partitions;           // balanced: partitions of the line of tiles
   int32_t min_tiles;            // balanced: tiles a partition should have at least
+  int32_t few_partitions;       // balanced: so many may have less
   int32_t splits;               // 0: balanced, else runs per request
   int32_t causal;               // without a mask: 1 = draft token t sees drafts 0..t, 0 = all drafts
   int32_t partial_bf16;         // 1: partials are bf16, 0: fp32
+  int32_t old_prefix;           // 1: lengths, slots and prefix rows may be read before the previous kernel has ended
 };
 
 } // namespace verify_mla

@@ -59,8 +59,7 @@ result launch_kernels(const launch_plan& plan, const kernel_args& args, cudaStre
   if (!first) return first;
   int tile_tokens = plan.tile_tokens;
   int granules = plan.granules;
-  int row_granules = plan.row_granules;
-  void* reduce_parameters[] = {&a, &tile_tokens, &granules, &row_granules};
+  void* reduce_parameters[] = {&a, &tile_tokens, &granules};
   return launch(reduce.function, plan.reduce_blocks, REDUCE_THREADS, plan.reduce_smem, stream, plan.pdl,
                 reduce_parameters, "launch of the reduce kernel");
 }

@@ -12,7 +12,7 @@
 // The pipeline of a block drains where its run crosses into another request; fetching does not.
 #pragma once
 
-#include "layout.h"
+#include "deep_math.cuh"
 #include "query.cuh"
 #include "request_table.cuh"
 #include "softmax.cuh"
@@ -37,12 +37,10 @@ __device__ __forceinline__ work_range find_work(const kernel_args& args, const r
             first + fixed_split_begin(split + 1, tiles, args.splits)};
   }
   const int tiles = table.tile_begin[args.batch];
-  const int effective = effective_partitions(tiles, args.partitions, args.min_tiles);
+  const int effective = effective_partitions(tiles, args.partitions, args.min_tiles, args.few_partitions);
   if (unit >= effective) return {};
   return {partition_begin(unit, tiles, effective), partition_begin(unit + 1, tiles, effective)};
 }
-
-inline constexpr int HALF_BARRIER = 1; // named barriers: of each half
 
 // Scores of a tile for the rows of this half, over this warp's slice of the dimensions. Fragments are loaded a few
 // steps ahead of their use. scores: fp32 [HALF_ROWS, S_PITCH] of this slice and half.
@@ -89,128 +87,21 @@ __device__ __forceinline__ void score_tile(const query_fragments<C>& query, uint
   }
 }
 
-// acc: this warp's 128 value columns of its half's rows.
-template <class C>
-using accumulators = float[C::M_TILES][C::NH][4];
-
-template <class C>
-__device__ __forceinline__ void rescale(accumulators<C>& acc, const float* factors, int lane) {
-#pragma unroll
-  for (int n = 0; n < C::NH; ++n) {
-    const float2 f = *reinterpret_cast<const float2*>(factors + n * 8 + lane % 4 * 2);
-#pragma unroll
-    for (int m = 0; m < C::M_TILES; ++m) {
-      acc[m][n][0] *= f.x;
-      acc[m][n][1] *= f.y;
-      acc[m][n][2] *= f.x;
-      acc[m][n][3] *= f.y;
-    }
-  }
-}
-
-// The probabilities of a tile times its values. Value fragments do not depend on the softmax: the first ones are loaded
-// by begin(), before the barrier that the probabilities need.
-template <class C>
-struct value_product {
-  static constexpr int AHEAD = 2;
-  static constexpr int STEPS = C::TOK / 16 * C::M_TILES;
-  uint32_t values; // shared address of this lane's part of the first fragment
-  uint32_t a[AHEAD + 1][4];
-
-  __device__ __forceinline__ void load(int i) {
-    ptx::ldmatrix_x4_trans(a[i % (AHEAD + 1)], values + i / C::M_TILES * 16 * ROW_PITCH + i % C::M_TILES * 32);
-  }
-  __device__ __forceinline__ void begin(uint32_t stage, int slice, int lane) {
-    values = stage + (lane / 16 * 8 + lane % 8) * ROW_PITCH + slice * C::VALUES_PER_WARP * 2 + lane / 8 % 2 * 16;
-#pragma unroll
-    for (int i = 0; i < AHEAD; ++i) load(i);
-  }
-  // p: shared address of bf16 [HALF_ROWS, P_PITCH].
-  __device__ __forceinline__ void add(accumulators<C>& acc, uint32_t p, int lane) {
-    const uint32_t pairs = p + ((lane / 16 * 8 + lane % 8) * C::P_PITCH + lane / 8 % 2 * 8) * 2;
-    uint32_t b[C::NH][2];
-#pragma unroll
-    for (int i = 0; i < STEPS; ++i) {
-      const int k = i / C::M_TILES;
-      if (i % C::M_TILES == 0) {
-        if constexpr (C::NH == 1) {
-          ptx::ldmatrix_x2(b[0][0], b[0][1], pairs + k * 32);
-        } else {
-#pragma unroll
-          for (int n = 0; n < C::NH; n += 2) {
-            if (n + 1 == C::NH) {
-              ptx::ldmatrix_x2(b[n][0], b[n][1], pairs + (n * 8 * C::P_PITCH + k * 16) * 2);
-              break;
-            }
-            uint32_t r[4];
-            ptx::ldmatrix_x4(r, pairs + (n * 8 * C::P_PITCH + k * 16) * 2);
-            b[n][0] = r[0];
-            b[n][1] = r[1];
-            b[(n + 1) % C::NH][0] = r[2]; // the modulus for odd NH, where this is not reached
-            b[(n + 1) % C::NH][1] = r[3];
-          }
-        }
-      }
-      if (i + AHEAD < STEPS) load(i + AHEAD);
-#pragma unroll
-      for (int n = 0; n < C::NH; ++n) ptx::mma(acc[i % C::M_TILES][n], a[i % (AHEAD + 1)], b[n][0], b[n][1]);
-    }
-  }
-};
-
-// Writes the accumulators in register order (layout.h).
-template <class C, bool BF16>
-__device__ __forceinline__ void flush_values(const accumulators<C>& acc, const kernel_args& args, int64_t unit,
-                                             int slice, int half, int lane) {
-  // in units of four elements
-  const int64_t base = ((unit * VALUE_TILES + slice * C::M_TILES) * C::NT + half * C::NH) * 32 + lane;
-#pragma unroll
-  for (int m = 0; m < C::M_TILES; ++m)
-#pragma unroll
-    for (int n = 0; n < C::NH; ++n) {
-      const float(&v)[4] = acc[m][n];
-      const int64_t at = base + (m * C::NT + n) * 32;
-      if constexpr (BF16)
-        static_cast<uint2*>(args.partial)[at] = make_uint2(ptx::pack_bf16(v[0], v[1]), ptx::pack_bf16(v[2], v[3]));
-      else
-        static_cast<float4*>(args.partial)[at] = make_float4(v[0], v[1], v[2], v[3]);
-    }
-}
-
-// Pieces of the dynamic shared memory.
-template <class C>
-struct block_memory {
-  char* base;
-  __device__ __forceinline__ float* scores(int half) const {
-    return reinterpret_cast<float*>(base + C::SCRATCH_OFFSET + half * C::SCRATCH_BYTES);
-  }
-  __device__ __forceinline__ bf16_bits* p() const { return reinterpret_cast<bf16_bits*>(base + C::P_OFFSET); }
-  __device__ __forceinline__ float* factors() const { return reinterpret_cast<float*>(base + C::FACTOR_OFFSET); }
-  __device__ __forceinline__ uint64_t* row_mask() const { return reinterpret_cast<uint64_t*>(base + C::MASK_OFFSET); }
-  __device__ __forceinline__ row_state* states() const { return reinterpret_cast<row_state*>(base + C::STATE_OFFSET); }
-};
-
 // A math warp.
 template <class C, bool BF16>
-struct math_warp {
+struct plain_math_warp {
   const kernel_args& args;
   const request_table& table;
   block_memory<C> memory;
   const tile_loader<C>& loader;
   int unit; // partition, or with fixed splits request * splits + split
-  int group, lane, thread, slice, half;
+  int group, slice, half;
+  int lane, thread;
   int stage = 0; // of the tile at hand
   int parity = 0;
 
   __device__ __forceinline__ void load_request(query_fragments<C>& query, const tile_cursor& at) {
-    const int draft = table.draft[at.request];
-    const int valid = draft * args.heads - group * C::ROWS;
-    const bf16_bits* q =
-        args.q + (int64_t{table.qo_start[at.request]} * args.heads + int64_t{group} * C::ROWS) * HEAD_DIM;
-    load_query<C>(query, q, valid, half * C::NH, slice,
-                  reinterpret_cast<char*>(memory.scores(half)) + slice * Q_STAGE_BYTES, lane);
-    const uint8_t* mask = args.mask ? args.mask + args.mask_indptr[at.request] : nullptr;
-    load_row_masks<C>(memory.row_mask(), mask, at.prefix, draft, group * C::ROWS, half, slice, args, lane);
+    load_half<C>(query, memory, args, table, at, half_rows<C>(args, group, half), half, slice, lane);
   }
 
   __device__ __forceinline__ void leave_stage() {
@@ -236,7 +127,7 @@ struct math_warp {
     // Also: the scores have been read.
     if (ptx::sync_threads_or(HALF_BARRIER + half, THREADS / 2, grew))
       rescale<C>(acc, memory.factors() + half * C::HALF_ROWS, lane);
-    product.add(acc, loader.smem + int(C::P_OFFSET) + half * C::HALF_ROWS * C::P_PITCH * 2, lane);
+    product.add_all(acc, loader.smem + int(C::P_OFFSET) + half * C::HALF_ROWS * C::P_PITCH * 2, lane);
     __syncwarp();
     leave_stage();
   }
@@ -251,9 +142,9 @@ struct math_warp {
 
   // A run of tiles of one request: n of them, the first one number `from` of the block.
   __device__ __forceinline__ void run(const tile_cursor& at, int from, int n) {
-    if (table.draft[at.request] * args.heads <= group * C::ROWS + half * C::HALF_ROWS) return pass(n);
+    if (!has_rows(half_rows<C>(args, group, half), table.draft[at.request] * args.heads)) return pass(n);
     query_fragments<C> query;
-    ptx::sync_threads(HALF_BARRIER + half, THREADS / 2); // nobody reads masks or states of the run before
+    if (from > 0) ptx::sync_threads(HALF_BARRIER + half, THREADS / 2); // nobody reads masks or states of the run before
     load_request(query, at);
     ptx::sync_threads(HALF_BARRIER + half, THREADS / 2);
     accumulators<C> acc = {};
@@ -268,6 +159,18 @@ struct math_warp {
     flush_rows<C>(memory.states(), args.partial_ml + place * C::ROWS * 2, thread);
   }
 };
+
+// The life of a math warp: its block's tiles, request by request.
+template <class MATH, class LOADER>
+__device__ __forceinline__ void walk(MATH math, const LOADER& loader, const request_table& table) {
+  tile_cursor at;
+  for (int from = 0; from < loader.tiles;) {
+    at.move_to(loader.first + from, table);
+    const int n = min(loader.first + loader.tiles, at.end) - (loader.first + from);
+    math.run(at, from, n);
+    from += n;
+  }
+}
 
 template <class C, bool BF16>
 __device__ __forceinline__ void run_partial(const kernel_args& args) {
@@ -284,7 +187,8 @@ __device__ __forceinline__ void run_partial(const kernel_args& args) {
       args, table, static_cast<uint32_t>(uniform(static_cast<int>(ptx::smem_address(smem)))), warp - WARPS, lane, 0,
       0,    {}};
   loader.init(thread);
-  ptx::wait_for_previous_kernel();
+  // A block that has not waited must do so before it reads queries or masks, writes a partial result, or ends.
+  if (!args.old_prefix) ptx::wait_for_previous_kernel();
   ptx::let_next_kernel_start();
   if (warp == 0) build_request_table(table, args, C::TOK, lane);
   __syncthreads();
@@ -293,6 +197,7 @@ __device__ __forceinline__ void run_partial(const kernel_args& args) {
   loader.first = uniform(work.begin);
   loader.tiles = uniform(work.end) - loader.first;
   if (loader.tiles <= 0) {
+    ptx::wait_for_previous_kernel();
     // A fixed split has its slot whether or not there is work: say that it holds nothing.
     float2* ml = reinterpret_cast<float2*>(args.partial_ml) + (int64_t{unit} * args.groups + group) * C::ROWS;
     if (args.splits > 0 && thread < C::ROWS) ml[thread] = make_float2(NO_MAXIMUM, 0);
@@ -302,19 +207,18 @@ __device__ __forceinline__ void run_partial(const kernel_args& args) {
     if constexpr (C::TRADE_REGISTERS) ptx::give_registers<PRODUCER_REGISTERS>();
     return loader.produce();
   }
-  if constexpr (C::TRADE_REGISTERS) ptx::take_registers<MATH_REGISTERS>();
-  math_warp<C, BF16> math{args, table, memory, loader, unit, group, lane, thread, warp % K_SLICES, warp / K_SLICES};
-  tile_cursor at;
-  for (int from = 0; from < loader.tiles;) {
-    at.move_to(loader.first + from, table);
-    const int n = min(loader.first + loader.tiles, at.end) - (loader.first + from);
-    math.run(at, from, n);
-    from += n;
-  }
+  if constexpr (C::TRADE_REGISTERS) ptx::take_registers<C::MATH_REGISTERS>();
+  ptx::wait_for_previous_kernel();
+  const int slice = warp % K_SLICES;
+  const int half = warp / K_SLICES;
+  if constexpr (C::DEEP)
+    walk(deep_math_warp<C, BF16>{args, table, memory, loader, unit, group, slice, half}, loader, table);
+  else
+    walk(plain_math_warp<C, BF16>{args, table, memory, loader, unit, group, slice, half, lane, thread}, loader, table);
 }
 
 template <class C, bool BF16>
-__global__ void __launch_bounds__(C::BOUND, 1) partial_kernel(const __grid_constant__ kernel_args args) {
+__global__ void __maxnreg__(C::REGISTERS) partial_kernel(const __grid_constant__ kernel_args args) {
 #if __CUDA_ARCH__ >= 1200
   if constexpr (C::SMEM_BYTES > SMEM_SM120)
     return; // never launched there: make_plan picks narrow tiles

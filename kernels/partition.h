@@ -21,11 +21,14 @@ VERIFY_MLA_HD int tiles_of(int prefix, int draft, int tile_tokens) {
   return draft > 0 ? (prefix + draft + tile_tokens - 1) / tile_tokens : 0;
 }
 
-// Partitions really used: at least `min_tiles` tiles each (a partial costs as much traffic as many tokens), at most
-// `partitions`, and never more than there are tiles.
-VERIFY_MLA_HD int effective_partitions(int tiles, int partitions, int min_tiles) {
+// Partitions really used: at least `min_tiles` tiles each (a partial costs as much traffic as many tokens), except that
+// `few` partitions may have less: so few partials are merged in no time, and every tile is latency. At most `partitions`,
+// and never more than there are tiles.
+VERIFY_MLA_HD int effective_partitions(int tiles, int partitions, int min_tiles, int few) {
   if (tiles <= 0) return 0;
-  const int wanted = tiles / min_tiles + (tiles % min_tiles != 0 ? 1 : 0);
+  const int least = tiles < few ? tiles : few;
+  int wanted = tiles / min_tiles + (tiles % min_tiles != 0 ? 1 : 0);
+  if (wanted < least) wanted = least;
   return wanted < partitions ? wanted : partitions;
 }
 
@@ -48,6 +51,24 @@ VERIFY_MLA_HD int partition_of(int t, int tiles, int effective) {
 
 // Where the partial of (partition, request) lies.
 VERIFY_MLA_HD int partial_slot(int p, int b) { return p + b; }
+
+// The rows of a request, in granules of eight, are dealt evenly to the halves of its row groups (two of each group), so that
+// no group has more to do than another: 72 rows over two groups are 3 + 2 and 2 + 2 granules. Worked out on the host: a
+// division costs a block of a short context too much.
+struct granule_deal {
+  int least = 0;  // granules of every half
+  int larger = 0; // the first so many halves have one more
+
+  VERIFY_MLA_HD int first(int half) const { return half * least + (half < larger ? half : larger); }
+  VERIFY_MLA_HD int count(int half) const { return least + (half < larger ? 1 : 0); }
+  // The half that has granule g, which exists.
+  VERIFY_MLA_HD int half_of(int g) const {
+    const int in_larger = larger * (least + 1);
+    return g < in_larger ? g / (least + 1) : larger + (g - in_larger) / least;
+  }
+};
+
+VERIFY_MLA_HD granule_deal deal_granules(int granules, int halves) { return {granules / halves, granules % halves}; }
 
 struct slot_range {
   int first = 0;

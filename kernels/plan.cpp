@@ -36,10 +36,15 @@ int choose_granules(int rows, int sm_count, bool wide) {
   return best.granules;
 }
 
-// In 32-token tiles; a partial result costs as much as many tokens. Measured at batch 1: 16 rows 6.2 us with one
-// against 6.7 with two at 1k, and 8.0 against 7.7 at 4k; 32 rows 8.1 against 8.6 and 13.4 against 9.9; 64 rows 10.2
-// against 11.5.
-int default_min_tiles(int granules, bool wide) { return (granules == 4 ? 2 : 1) * (wide ? 1 : 2); }
+// In 32-token tiles, where there are many; a partial result costs as much as many tokens. Measured at batch 1, 4k (129
+// tiles), us with 1 / 2 / 3 / 4 tiles per partition: 16 rows 8.0 / 7.7, 32 rows 13.4 / 9.9 / 10.3 / 11.2, 64 rows 17.2 /
+// 17.6 / 15.4 / 16.2, 72 rows 17.1 / 17.2 / 14.3 / 14.8, 128 rows 19.7 / 19.7 / 19.3 / 17.9. At 1k (33 tiles) one is best
+// everywhere: 33 partials are few.
+int default_min_tiles(int granules, int groups, bool wide) {
+  const int tiles = granules == 2 ? 1 : granules == 4 ? 2 : granules == 8 && groups > 1 ? 4 : 3;
+  return tiles * (wide ? 1 : 2);
+}
+constexpr int FEW_PARTIALS = 36; // of a request
 
 const char* dtype_name(int dtype) {
   switch (dtype) {
@@ -130,7 +135,8 @@ result make_plan(const verify_mla_device& device, const verify_mla_params& p, la
   plan.tile_tokens = plan.wide ? WIDE_TOKENS : NARROW_TOKENS;
   plan.groups = ceil_div(rows, 8 * plan.granules);
   plan.partitions = std::max(1, device.sm_count / plan.groups);
-  plan.min_tiles = p.min_tiles ? p.min_tiles : default_min_tiles(plan.granules, plan.wide);
+  plan.min_tiles = p.min_tiles ? p.min_tiles : default_min_tiles(plan.granules, plan.groups, plan.wide);
+  plan.few_partitions = p.min_tiles ? 0 : FEW_PARTIALS * p.batch;
   if (p.variant == VERIFY_MLA_FIXED_SPLIT_16) plan.splits = FIXED_SPLIT_SMALL;
   if (p.variant == VERIFY_MLA_FIXED_SPLIT_64) plan.splits = FIXED_SPLIT_LARGE;
   if (p.variant == VERIFY_MLA_EAGER) plan.splits = std::max(1, splits_override);
@@ -213,11 +219,15 @@ kernel_args make_args(const verify_mla_params& p, const launch_plan& plan, void*
   a.batch = p.batch;
   a.heads = p.heads;
   a.groups = plan.groups;
+  a.row_granules = plan.row_granules;
+  a.dealt = deal_granules(plan.row_granules, plan.groups * 2);
   a.partitions = plan.partitions;
   a.min_tiles = plan.min_tiles;
+  a.few_partitions = plan.few_partitions;
   a.splits = plan.splits;
   a.causal = p.causal;
   a.partial_bf16 = plan.partial_bf16 ? 1 : 0;
+  a.old_prefix = p.flags & VERIFY_MLA_OLD_PREFIX ? 1 : 0;
   return a;
 }
 

@@ -29,6 +29,7 @@ struct launch_plan {
   int partitions = 0; // balanced
   int splits = 0;     // fixed; 0: balanced
   int min_tiles = 0;
+  int few_partitions = 0; // balanced: so many may have less than min_tiles
   int slots = 0;          // partial results the workspace holds
   int partial_blocks = 0; // grid of kernel A
   int reduce_tiles = 0;   // value tiles per block of kernel B: 1, 4 or 8

@@ -13,6 +13,14 @@ __device__ __forceinline__ int uniform(int v) { return __shfl_sync(0xffffffffu, 
 
 namespace verify_mla::ptx {
 
+// The lane, read anew: what is computed from it inside a loop stays there instead of taking a register, or a place in local
+// memory, through all of the loop.
+__device__ __forceinline__ unsigned lane_now() {
+  unsigned r;
+  asm volatile("mov.u32 %0, %%laneid;" : "=r"(r));
+  return r;
+}
+
 // Volatile, so that it is computed once and kept, not at every use.
 __device__ __forceinline__ uint32_t smem_address(const void* p) {
   uint64_t wide;
@@ -65,6 +73,23 @@ __device__ __forceinline__ void store_shared_4(uint32_t address, const int4& v) 
                : "memory");
 }
 
+__device__ __forceinline__ void store_shared_4(uint32_t address, const float (&v)[4]) {
+  asm volatile("st.shared.v4.f32 [%0], {%1,%2,%3,%4};" ::"r"(address), "f"(v[0]), "f"(v[1]), "f"(v[2]), "f"(v[3])
+               : "memory");
+}
+__device__ __forceinline__ void load_shared_4(float (&v)[4], uint32_t address) {
+  asm volatile("ld.shared.v4.f32 {%0,%1,%2,%3}, [%4];"
+               : "=f"(v[0]), "=f"(v[1]), "=f"(v[2]), "=f"(v[3])
+               : "r"(address)
+               : "memory");
+}
+// Four 8x8 matrices of 16-bit elements, transposed on their way: lane i of matrix i / 8 names where row i % 8 goes.
+__device__ __forceinline__ void stmatrix_x4_trans(uint32_t address, const uint32_t (&r)[4]) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1,%2,%3,%4};" ::"r"(address), "r"(r[0]), "r"(r[1]),
+               "r"(r[2]), "r"(r[3])
+               : "memory");
+}
+
 // Registers per thread of a group of four warps, all of which must call it. The pool is what the launch gave the block.
 // Needs a target with an `a` (sm_90a, sm_120a).
 template <int COUNT>
@@ -108,6 +133,15 @@ __device__ __forceinline__ void mma(float (&d)[4], const uint32_t (&a)[4], uint3
                "{%0,%1,%2,%3};"
                : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+// The same where `wanted` holds, which must be the same in all lanes.
+__device__ __forceinline__ void mma_if(bool wanted, float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+  asm volatile("{\n.reg .pred p;\nsetp.ne.u32 p, %10, 0;\n"
+               "@p mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+               "{%0,%1,%2,%3};\n}"
+               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "r"(static_cast<uint32_t>(wanted)));
 }
 
 // The end of a basic block, which no instruction crosses: ptxas undoes the software pipelining of ldmatrix where

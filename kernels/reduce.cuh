@@ -83,12 +83,11 @@ struct partial_vector<true> {
   }
 };
 
-// MT: value tiles per block. tile_tokens, granules: of the configuration kernel A ran with. row_granules: granules of a
-// request that may have rows, over all groups.
+// MT: value tiles per block. tile_tokens, granules: of the configuration kernel A ran with.
 // Dynamic shared memory: 64 bytes per possible partial of a request.
 template <int MT, bool BF16>
 __global__ void __launch_bounds__(REDUCE_THREADS, MT == 1 ? 3 : 2)
-    reduce_kernel(const __grid_constant__ kernel_args args, int tile_tokens, int granules, int row_granules) {
+    reduce_kernel(const __grid_constant__ kernel_args args, int tile_tokens, int granules) {
   extern __shared__ __align__(16) float weights[]; // [partials][8], behind them their sums
   __shared__ int table_memory[5 * (MAX_BATCH + 1)];
   __shared__ float exchange[REDUCE_WARPS][8];
@@ -101,14 +100,17 @@ __global__ void __launch_bounds__(REDUCE_THREADS, MT == 1 ? 3 : 2)
   int unit = blockIdx.x;
   const int first_tile = unit % (VALUE_TILES / MT) * MT;
   unit /= VALUE_TILES / MT;
-  const int granule = unit % row_granules % granules;
-  const int group = unit % row_granules / granules;
-  const int request = unit / row_granules;
+  const int row_granule = unit % args.row_granules; // of the request
+  const int half = args.dealt.half_of(row_granule);
+  const int group = half / 2;
+  const int granule = // of the group
+      half % 2 * (granules / 2) + row_granule - args.dealt.first(half);
+  const int request = unit / args.row_granules;
 
   const request_table table(table_memory);
   if (warp == 0) build_request_table(table, args, tile_tokens, lane);
   __syncthreads();
-  const int first_row = (group * granules + granule) * 8;
+  const int first_row = row_granule * 8;
   const int rows = table.draft[request] * args.heads - first_row; // rows of this granule that exist
   if (rows <= 0) return;
 
@@ -116,7 +118,7 @@ __global__ void __launch_bounds__(REDUCE_THREADS, MT == 1 ? 3 : 2)
   const slot_range slots = args.splits > 0
                                ? slot_range{request * args.splits, args.splits}
                                : balanced_slots(request, table.tile_begin[request], table.tile_begin[request + 1],
-                                                tiles, effective_partitions(tiles, args.partitions, args.min_tiles));
+                                                tiles, effective_partitions(tiles, args.partitions, args.min_tiles, args.few_partitions));
   const int64_t stride = int64_t{args.groups} * VALUE_TILES * granules * 32;
   const auto* from = static_cast<const partial_vector<BF16>*>(args.partial) + int64_t{slots.first} * stride +
                      (int64_t{group} * VALUE_TILES + first_tile) * granules * 32 + granule * 32 + lane;

@@ -111,11 +111,16 @@ struct tile_loader {
 
   // The whole life of a producer warp.
   __device__ __forceinline__ void produce() {
+    bool waited = !args.old_prefix;
     int next = static_cast<int>(*slot_pointer(first));
     int stage = 0;
     int parity = 1; // of the phase before the first: passes at once
     for (int t = 0; t < tiles; ++t) {
       const int slot = next;
+      if (!waited && (first + t - cursor.begin + 1) * C::TOK > cursor.prefix) { // rows of draft tokens
+        ptx::wait_for_previous_kernel();
+        waited = true;
+      }
       if (t + 1 < tiles) next = static_cast<int>(*slot_pointer(first + t + 1));
       ptx::barrier_wait(empty(stage), parity);
       issue_from_lanes(stage, slot);

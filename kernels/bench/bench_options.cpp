@@ -11,7 +11,7 @@ const char USAGE[] =
     "usage: verify_bench [--contexts N,..] [--batch N,..] [--rows N,..] [--variant NAME,..] [--mode "
     "graph|launch|both]\n"
     "                    [--slots random|contiguous|both] [--ragged] [--ceilings] [--json FILE] [--budget-ms N]\n"
-    "                    [--min-tiles N] [--granules N] [--narrow] [--no-pdl] [--demo]\n"
+    "                    [--min-tiles N] [--granules N] [--narrow] [--no-pdl] [--old-prefix] [--demo]\n"
     "variants: balanced, balanced-fp32, fixed16, fixed64, eager\n"
     "--demo captures a step of one variant, replays it with other contents and compares with an oracle\n"
     "--variant eager --mode graph puts each step of the naive path into a capture and prints what refused it\n";
@@ -103,6 +103,8 @@ bool parse_options(int argc, char** argv, bench_options& o) {
       o.demo = true;
     else if (name == "--narrow")
       o.flags |= VERIFY_MLA_NARROW;
+    else if (name == "--old-prefix")
+      o.flags |= VERIFY_MLA_OLD_PREFIX;
     else if (name == "--no-pdl")
       o.flags |= VERIFY_MLA_NO_PDL;
     else if (i + 1 < argc && parse_one(name, argv[i + 1], o))

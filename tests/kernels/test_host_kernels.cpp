@@ -105,7 +105,7 @@ struct problem {
     const kernel_args args = make_args(p, plan, p.workspace.data);
     verify_mla_host_partial(static_cast<unsigned>(plan.partial_blocks), 256, args, plan.granules, plan.tile_tokens);
     verify_mla_host_reduce(static_cast<unsigned>(plan.reduce_blocks), 256, args, plan.tile_tokens, plan.granules,
-                           plan.row_granules, plan.reduce_tiles);
+                           plan.reduce_tiles);
   }
 
   void compare() {

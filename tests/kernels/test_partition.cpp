@@ -44,11 +44,17 @@ TEST_CASE("tiles of a request") {
 }
 
 TEST_CASE("partitions really used") {
-  CHECK(effective_partitions(0, 132, 2) == 0);
-  CHECK(effective_partitions(1, 132, 2) == 1);
-  CHECK(effective_partitions(5, 132, 2) == 3);
-  CHECK(effective_partitions(1000000, 132, 2) == 132);
-  CHECK(effective_partitions(10, 132, 1 << 28) == 1);
+  CHECK(effective_partitions(0, 132, 2, 0) == 0);
+  CHECK(effective_partitions(1, 132, 2, 0) == 1);
+  CHECK(effective_partitions(5, 132, 2, 0) == 3);
+  CHECK(effective_partitions(1000000, 132, 2, 0) == 132);
+  CHECK(effective_partitions(10, 132, 1 << 28, 0) == 1);
+  // A few partitions may have less than two tiles.
+  CHECK(effective_partitions(0, 132, 2, 36) == 0);
+  CHECK(effective_partitions(33, 132, 2, 36) == 33);
+  CHECK(effective_partitions(50, 132, 2, 36) == 36);
+  CHECK(effective_partitions(100, 132, 2, 36) == 50);
+  CHECK(effective_partitions(33, 20, 2, 36) == 20); // never more than there are
 }
 
 TEST_CASE("every tile belongs to exactly one partition, and to the one partition_of says") {
@@ -56,7 +62,8 @@ TEST_CASE("every tile belongs to exactly one partition, and to the one partition
   for (int round = 0; round < 2000; ++round) {
     const int tiles = 1 + static_cast<int>(random() % 3000);
     const int effective =
-        effective_partitions(tiles, 1 + static_cast<int>(random() % 264), 1 + static_cast<int>(random() % 4));
+        effective_partitions(tiles, 1 + static_cast<int>(random() % 264), 1 + static_cast<int>(random() % 4),
+                             static_cast<int>(random() % 300));
     for (int p = 0; p <= effective; ++p)
       REQUIRE(partition_begin(p, tiles, effective) == int64_t{p} * tiles / effective);
     REQUIRE(partition_begin(0, tiles, effective) == 0);
@@ -75,7 +82,8 @@ TEST_CASE("slots of the partials are unique, consecutive per request and inside 
   for (int round = 0; round < 20000; ++round) {
     const batch_line line = random_line(random);
     const int partitions = 1 + static_cast<int>(random() % 264);
-    const int effective = effective_partitions(line.tiles(), partitions, 1 + static_cast<int>(random() % 4));
+    const int effective = effective_partitions(line.tiles(), partitions, 1 + static_cast<int>(random() % 4),
+                                               static_cast<int>(random() % 300));
     std::set<int> written;
     std::vector<std::vector<int>> of_request(static_cast<size_t>(line.batch()));
     for (int p = 0; p < effective; ++p) // the walk of kernel A
@@ -107,6 +115,28 @@ TEST_CASE("the partition of very many tiles") {
     REQUIRE(partition_of(begin, tiles, 188) == p);
     if (p > 0) REQUIRE(partition_of(begin - 1, tiles, 188) == p - 1);
   }
+}
+
+TEST_CASE("granules are dealt evenly, in order, and no half gets more than it can hold") {
+  for (int granules = 1; granules <= 1024; ++granules)
+    for (int nt : {2, 4, 6, 8}) {
+      const int halves = (granules + nt - 1) / nt * 2;
+      const granule_deal deal = deal_granules(granules, halves);
+      int next = 0;
+      for (int half = 0; half < halves; ++half) {
+        REQUIRE(deal.first(half) == next);
+        const int count = deal.count(half);
+        REQUIRE(count <= nt / 2);
+        REQUIRE(count >= granules / halves);
+        for (int g = next; g < next + count; ++g) REQUIRE(deal.half_of(g) == half);
+        next += count;
+      }
+      REQUIRE(next == granules);
+    }
+  // 72 rows over two groups
+  CHECK(deal_granules(9, 4).count(0) == 3);
+  CHECK(deal_granules(9, 4).count(1) == 2);
+  CHECK(deal_granules(9, 4).count(3) == 2);
 }
 
 TEST_CASE("fixed splits cover a request in order") {
