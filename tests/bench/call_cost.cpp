@@ -1,14 +1,16 @@
 // What one driver call costs with whatever is preloaded: nanoseconds per call as one JSON line on stdout.
-//   call_cost CASE CALLS THREADS [PAUSE]      CASE: filtered | launch | recorded
+//   call_cost CASE CALLS THREADS [PAUSE]      CASE: filtered | launch | recorded | varied
 // Processor time of the calling thread, page faults included, so that a busy machine does not count. PAUSE:
 // microseconds between two batches of 1,000 calls, so that a reader of the trace can keep up. filtered: a call the shim
-// never records; launch: a kernel launch outside any capture; recorded: a query, always recorded. Run it against the
+// never records; launch: a kernel launch outside any capture; recorded: a query, always recorded; varied: the same of a thousand different events, so that no record can refer to an
+// earlier one. Run it against the
 // fake driver, with and without the shim, interleaved: see tests/bench/README.md.
 #define __CUDA_API_VERSION_INTERNAL 1
 #include <cuda.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -37,6 +39,10 @@ void one_batch(const char* which) {
     for (int i = 0; i < batch; ++i) {
       cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr);
     }
+  } else if (std::strcmp(which, "varied") == 0) {
+    for (std::uintptr_t i = 1; i <= batch; ++i) {
+      cuEventQuery(reinterpret_cast<CUevent>(i * 64));
+    }
   } else {
     for (int i = 0; i < batch; ++i) {
       cuEventQuery(nullptr);
@@ -57,7 +63,7 @@ void run(const char* which, long calls, long pause_us, std::vector<double>& ns) 
 
 int main(int argc, char** argv) {
   if (argc != 4 && argc != 5) {
-    std::fprintf(stderr, "usage: %s filtered|launch|recorded CALLS THREADS [PAUSE]\n", argv[0]);
+    std::fprintf(stderr, "usage: %s filtered|launch|recorded|varied CALLS THREADS [PAUSE]\n", argv[0]);
     return 2;
   }
   const long calls = std::atol(argv[2]);

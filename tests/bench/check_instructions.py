@@ -17,7 +17,7 @@ import sys
 import tempfile
 
 FILE = pathlib.Path(__file__).with_name("instructions.json")
-CASES = ("filtered", "launch", "recorded")
+CASES = ("filtered", "launch", "recorded", "varied")
 FEW, MANY = 50000, 150000
 SKIP = 77
 

@@ -17,7 +17,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-CASES = ("filtered", "launch", "recorded")
+CASES = ("filtered", "launch", "recorded", "varied")
 CALLS = {1: 1000000, 16: 100000}  # a thread
 
 
@@ -29,11 +29,12 @@ def call_cost(build, case, calls, threads, preload, *pause):
     return json.loads(out)
 
 
-def followed(build):
+def followed(build, case):
     """Under a reader that keeps up: what it has judged is used anew, so pages are warm."""
     with tempfile.TemporaryDirectory() as place:
         out = subprocess.run([str(build / "bin/capturesan"), "run", "--driver", "sim", "--allow-empty", "-o", place + "/trace", "--",
-                              "env", "LD_LIBRARY_PATH=" + str(build / "lib/fake"), str(build / "bin/call_cost"), "recorded", "2000000", "1", "2500"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+                              "env", "LD_LIBRARY_PATH=" + str(build / "lib/fake"), str(build / "bin/call_cost"), case, "2000000", "1", "2500"],
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
     if out.returncode != 0:
         sys.exit(out.stderr.decode())
     return json.loads(out.stdout)
@@ -53,7 +54,8 @@ def main():
             for threads, calls in CALLS.items():
                 for variant, preload in preloads.items():
                     samples.append({"round": turn, "variant": variant, **call_cost(build, case, calls, threads, preload)})
-        samples.append({"round": turn, "variant": "followed", **followed(build)})
+        for case in ("recorded", "varied"):
+            samples.append({"round": turn, "variant": "followed", **followed(build, case)})
         print("round %d of %d" % (turn + 1, a.rounds))
     if a.write:
         gpu_check = runpy.run_path(str(ROOT / "scripts/gpu-check"))
