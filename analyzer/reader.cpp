@@ -146,6 +146,12 @@ std::uint16_t trace_file::used_slots(std::uint32_t number) {
     if (state == trace::chunk_state::consumed || sequence == c.sequence) return c.indexed; // waiting to be used anew
     c = {};
   }
+  if (c.sequence != 0 && sequence != c.sequence) { // used anew for another reader, before it was read here
+    ++process_.recycled;
+    const std::uint16_t unread = c.unread; // segments that their cursors will find gone
+    c = {};
+    c.unread = unread;
+  }
   c.sequence = sequence;
   c.sealed = state != trace::chunk_state::open;
   c.definitions = load<std::uint32_t>(h + offsetof(chunk_header, purpose)) ==
@@ -211,6 +217,7 @@ std::size_t trace_file::index_chunk(std::uint32_t number) {
   chunk_info& c = chunks_[number];
   if (used <= c.indexed || c.seen_used == 0) return 0;
   const std::uint16_t end = read_slots(number, c.indexed, used, scratch_);
+  if (!still_holds(number, c.sequence, used)) return 0;
   if (end < used) cut_ = true;
   const std::uint16_t first = c.indexed;
   std::size_t records = 0;

@@ -162,7 +162,7 @@ chunk_header* new_chunk() { // under file_lock
   c->sequence = ++p.next_sequence;
   c->magic = trace::chunk_magic;
   c->used.store(1, std::memory_order_release);
-  p.header->chunks.fetch_add(1, std::memory_order_relaxed);
+  p.header->chunks.fetch_add(1, std::memory_order_release); // a reader that counts it finds it made
   return c;
 }
 

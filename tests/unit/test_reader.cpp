@@ -337,6 +337,32 @@ TEST_CASE("a horizon holds back what is younger") {
   CHECK(n == 2);
 }
 
+// A second reader, beside the one that the process works for: what it had not read is gone, and what it reads is the
+// new thread's.
+TEST_CASE("a chunk that was used anew before it was read to its end") {
+  trace_builder first;
+  for (std::uint64_t i = 0; i < 100; ++i) first.call(1, {.symbol = "cuStreamQuery", .arg = {i}});
+  trace_builder second;
+  second.call(2, {.symbol = "cuStreamQuery", .arg = {1000}}); // names its calls by the same ids
+  for (std::uint64_t i = 1; i < 200; ++i) second.call(2, {.symbol = "cuStreamQuery", .arg = {1000 + i}});
+  for (trace_builder* b : {&first, &second}) b->header().state = trace::process_state::running;
+  auto owned = std::make_unique<growing>();
+  growing& source = *owned;
+  source.bytes = first.bytes();
+  auto file = trace_file::open(std::move(owned), "t");
+  REQUIRE(file);
+  file.value()->refresh(); // indexed, not read
+  second.header().recycled = 1;
+  source.bytes = second.bytes();
+  const std::uint64_t sequence = 2;
+  std::memcpy(source.bytes.data() + trace::header_bytes + offsetof(trace::chunk_header, sequence), &sequence, 8);
+  file.value()->refresh();
+  const std::vector<seen> all = read_all(*file.value());
+  CHECK(all.size() == 200);
+  for (const seen& s : all) CHECK((s.thread == 2 && s.argument >= 1000));
+  CHECK(file.value()->process().recycled > 0);
+}
+
 TEST_CASE("consumed chunks that are used anew are read again, nothing twice") {
   trace_builder b;
   for (std::uint64_t i = 0; i < 600; ++i) b.call(1, {.symbol = "cuStreamQuery", .arg = {i}});
