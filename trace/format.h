@@ -20,7 +20,7 @@ namespace capturesan::trace {
 
 inline constexpr char file_magic[8] = {'C', 'A', 'P', 'S', 'A', 'N', '\r', '\n'};
 inline constexpr std::uint16_t format_major = 1; // a reader refuses any other
-inline constexpr std::uint16_t format_minor = 1; // raised when something is appended
+inline constexpr std::uint16_t format_minor = 2; // raised when something is appended
 inline constexpr std::size_t header_bytes = 4096;
 inline constexpr std::size_t chunk_bytes = 16384;
 inline constexpr std::size_t slots_per_chunk = chunk_bytes / 64;
