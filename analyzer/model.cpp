@@ -185,6 +185,12 @@ void model::apply_call(process_state& p, event_view& v, const thread_cursor& rec
   case call_class::event_record:
     record_event(p, v);
     break;
+  case call_class::memcpy:
+  case call_class::memcpy_sync:
+  case call_class::memset:
+  case call_class::memset_sync:
+    if (!v.on_capturing_stream && (!p.table_words.empty() || records.has_side_records())) table_copied(p, v, records);
+    break;
   case call_class::graph_create:
     p.graphs[e.arg[0]] = {};
     break;

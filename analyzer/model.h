@@ -27,7 +27,8 @@ enum class last_record : std::uint8_t { none, eager, open_capture, ended_capture
 enum class thread_role : std::uint8_t { none, owner, participant, outsider };
 // How a word of a node is known to be an address: operand of a copy, memset or the like; a kernel parameter of 8 bytes;
 // a struct of which the kernel's name says that it is nothing but addresses; a tensor map; none of these.
-enum class certainty : std::uint8_t { exact, typed, declared, descriptor, inferred };
+// tabled: not in the node, but in memory that a parameter points to, as it was copied there.
+enum class certainty : std::uint8_t { exact, typed, declared, descriptor, inferred, tabled };
 enum class pointer_state : std::uint8_t { live, unmapped, other_owner, cached };
 
 // A stream as an object, whatever name a call gave it: handle, or one of the default streams.
@@ -159,6 +160,7 @@ struct pointer_use {
   std::int32_t parameter = -1;
   std::uint32_t offset = 0; // in the parameter
   certainty sure = certainty::exact;
+  std::uint64_t table_at = 0;               // tabled: where the word lies
   pointer_state seen = pointer_state::live; // as it was reported last
 
   // Whose life counts: the block's, unless the memory under it is gone.
@@ -261,6 +263,8 @@ struct process_state {
   std::vector<std::unique_ptr<capture_state>> unexplained; // ended invalidated, culprit not (yet) seen
   std::vector<std::unique_ptr<capture_state>> ended_now;   // ended by the event at hand
   memory_map memory;
+  // Words that may be addresses, in device memory that was filled from the host: where each lies, and the word.
+  std::map<std::uint64_t, std::uint64_t> table_words;
   memory_map blocks;                                  // of a framework's allocator, as far as graphs are concerned
   std::vector<std::weak_ptr<allocation>> host_ranges; // pageable memory and stacks that graphs refer to
   std::int64_t now_ns = INT64_MIN;                    // of the newest event taken in
@@ -403,6 +407,8 @@ class model {
   bool add_pointer(process_state& p, exec_state& x, pointer_use use);
   void add_host(process_state& p, exec_state& x, const event_view& v, pointer_use use, std::uint64_t bytes,
                 std::uint64_t stack_high);
+  void follow_table(process_state& p, exec_state& x, const pointer_use& at);
+  void table_copied(process_state& p, const event_view& v, const thread_cursor& records);
   void read_parameters(process_state& p, exec_state& x, std::uint32_t node, std::span<const std::byte> block);
   void keep_dead_if_needed(process_state& p);
   static void add_block(process_state& p, const event_view& v, std::uint64_t base, std::uint64_t size,

@@ -1,6 +1,7 @@
 // The addresses in the nodes of a graph, and whose memory they are in.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "analyzer/model.h"
 
@@ -18,6 +19,8 @@ constexpr std::size_t descriptor_bytes = 128;
 // Flags of a block_alloc event.
 constexpr std::uint64_t block_private = 1, block_known_before = 2;
 constexpr std::size_t most_host_ranges = 65536;
+constexpr std::size_t most_table_words = 65536; // kept of a process
+constexpr std::size_t most_followed = 8192;     // of one parameter
 
 std::uint64_t word_at(std::span<const std::byte> block, std::size_t offset) {
   std::uint64_t word = 0;
@@ -70,8 +73,10 @@ void model::keep_dead_if_needed(process_state& p) {
 // True if the address is in memory that somebody owns, or owned when the graph was captured.
 bool model::add_pointer(process_state& p, exec_state& x, pointer_use use) {
   if (use.address == 0) return false;
+  const bool doubtful = use.sure == certainty::inferred || use.sure == certainty::tabled;
   for (const auto& [base, size] : x.own_memory) {
     if (use.address - base < size) { // lives and dies with the launch
+      if (use.sure == certainty::tabled) return true;
       x.memory.uses.push_back(std::move(use));
       return true;
     }
@@ -80,9 +85,10 @@ bool model::add_pointer(process_state& p, exec_state& x, pointer_use use) {
   if (!a || a->made_ns > x.end_ns) {
     auto before = p.memory.find_dead(use.address, x.begin_ns, x.end_ns);
     // What was allocated after the capture can be no operand of it, unless the graph was edited since.
-    if (!before && use.sure == certainty::inferred) return false;
+    if (!before && doubtful) return false;
     if (before) a = std::move(before);
   }
+  if (!a && use.sure == certainty::tabled) return false;
   if (!a) { // perhaps memory that another graph allocates
     const auto other = p.graph_blocks.upper_bound(use.address);
     if (other != p.graph_blocks.begin() && use.address - std::prev(other)->first < std::prev(other)->second.bytes) {
@@ -124,6 +130,72 @@ void model::add_host(process_state& p, exec_state& x, const event_view& v, point
   x.pointers.push_back(std::move(use));
 }
 
+// The parameter points to memory that was filled with addresses, as far as is known.
+void model::follow_table(process_state& p, exec_state& x, const pointer_use& at) {
+  const allocation& memory = at.owner();
+  std::size_t followed = 0;
+  for (auto w = p.table_words.lower_bound(at.address);
+       w != p.table_words.end() && memory.contains(w->first) && followed++ < most_followed; ++w) {
+    pointer_use u;
+    u.address = w->second;
+    u.node = at.node;
+    u.parameter = at.parameter;
+    u.offset = static_cast<std::uint32_t>(w->first - at.address);
+    u.sure = certainty::tabled;
+    u.table_at = w->first;
+    add_pointer(p, x, std::move(u));
+  }
+}
+
+namespace {
+
+// Forgets the words that lay in the range, and takes in those that records tell of. True if there was any.
+bool fill_table(process_state& p, std::uint64_t target, std::uint64_t bytes, const thread_cursor& records) {
+  auto& words = p.table_words;
+  bool any = false;
+  if (bytes != 0) {
+    const auto from = words.lower_bound(target), to = words.lower_bound(target + bytes);
+    any = from != to;
+    words.erase(from, to);
+  }
+  records.each_side_record([&](const side_record& r) {
+    if (r.kind != record_kind::pointers) return;
+    const auto head = r.as<trace::payload_record>();
+    const auto pairs = r.payload(sizeof(head), head.bytes);
+    for (std::size_t i = 0; i + 16 <= pairs.size(); i += 16) {
+      const std::uint64_t word = word_at(pairs, i + 8);
+      if (words.size() >= most_table_words || !p.memory.find(word)) continue;
+      words[head.key + word_at(pairs, i)] = word;
+      any = true;
+    }
+  });
+  return any;
+}
+
+} // namespace
+
+// A copy or set that ran at once: tables that graphs are given may have other contents now.
+void model::table_copied(process_state& p, const event_view& v, const thread_cursor& records) {
+  const std::uint64_t target = v.event->arg[0], bytes = v.event->arg[2];
+  if (!fill_table(p, target, bytes, records)) return;
+  for (auto& [handle, x] : p.execs) {
+    std::vector<pointer_use> into; // parameters that point to where the copy went, or before it
+    for (const pointer_use& u : x->pointers) {
+      const bool named = u.sure == certainty::typed || u.sure == certainty::declared;
+      if (named && u.owner().live && u.owner().contains(target) && u.address < target + bytes) into.push_back(u);
+    }
+    std::erase_if(x->pointers, [&](const pointer_use& u) {
+      return u.sure == certainty::tabled && std::any_of(into.begin(), into.end(), [&](const pointer_use& at) {
+               return at.node == u.node && at.parameter == u.parameter;
+             });
+    });
+    const std::int64_t captured = std::exchange(x->end_ns, v.at_ns); // the words are of now
+    for (const pointer_use& at : into) follow_table(p, *x, at);
+    x->end_ns = captured;
+    x->changed = x->changed || !into.empty();
+  }
+}
+
 // Words of the parameter block that are addresses. A parameter of 8 bytes is a pointer if it points somewhere; a word
 // inside a larger one may be one, unless the kernel's name says what it is.
 void model::read_parameters(process_state& p, exec_state& x, std::uint32_t node, std::span<const std::byte> block) {
@@ -139,7 +211,11 @@ void model::read_parameters(process_state& p, exec_state& x, std::uint32_t node,
     u.parameter = parameter;
     u.offset = static_cast<std::uint32_t>(offset);
     u.sure = sure;
+    const std::size_t before = x.pointers.size();
     resolved = add_pointer(p, x, std::move(u)) || resolved;
+    const bool named = sure == certainty::typed || sure == certainty::declared;
+    if (named && x.pointers.size() > before && !p.table_words.empty())
+      follow_table(p, x, pointer_use(x.pointers[before]));
   };
   const auto words = [&](std::size_t begin, std::size_t end, std::int32_t parameter, std::size_t base, certainty sure) {
     for (std::size_t at = (begin + 7) / 8 * 8; at + 8 <= std::min(end, block.size()); at += 8)
@@ -245,6 +321,7 @@ void model::read_node(process_state& p, exec_state& x, const event_view& v, cons
 
 void model::read_nodes(process_state& p, exec_state& x, const event_view& v, const thread_cursor& records) {
   descriptors_.clear();
+  fill_table(p, 0, 0, records);
   records.each_side_record([&](const side_record& r) {
     if (r.kind == record_kind::block) {
       const auto b = r.as<trace::payload_record>();

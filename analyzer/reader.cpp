@@ -40,6 +40,7 @@ bool belongs_to_event(record_kind kind) {
   case record_kind::edges:
   case record_kind::descriptor:
   case record_kind::block:
+  case record_kind::pointers:
     return true;
   default:
     return false;

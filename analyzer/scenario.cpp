@@ -211,6 +211,8 @@ void scenario::add_call(const yaml_node& n) {
       add_nodes(t, v);
     } else if (key.text == "edges") {
       add_edges(t, v);
+    } else if (key.text == "table") {
+      add_table(t, v);
     } else if (key.text == "took") {
       c.begin = builder_.now() + 1000;
       c.end = c.begin + value(v);

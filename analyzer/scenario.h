@@ -50,6 +50,7 @@ class scenario {
   // scenario_graph.cpp
   void add_nodes(std::uint32_t t, const yaml_node& n);
   void add_node(std::uint32_t t, const yaml_node& n, std::uint32_t index);
+  void add_table(std::uint32_t t, const yaml_node& n);
   void add_edges(std::uint32_t t, const yaml_node& n);
   void add_kernel(std::uint32_t t, const yaml_node& n, trace::node_record& r);
 

@@ -77,6 +77,17 @@ void scenario::add_edges(std::uint32_t t, const yaml_node& n) {
   builder_.edges(t, pairs);
 }
 
+// table: [place, address, address]
+void scenario::add_table(std::uint32_t t, const yaml_node& n) {
+  if (n.type != kind::sequence || n.items.size() < 2) throw bad_test{&n, "`table` must be a place and addresses"};
+  std::vector<std::uint64_t> pairs;
+  for (std::size_t i = 1; i < n.items.size(); ++i) {
+    pairs.push_back((i - 1) * 8);
+    pairs.push_back(value(n.items[i]));
+  }
+  builder_.pointers(t, value(n.items[0]), pairs);
+}
+
 // params: a name is an address of 8 bytes, a number an int of 4, a list a struct of 8-byte words.
 void scenario::add_kernel(std::uint32_t t, const yaml_node& n, trace::node_record& r) {
   std::vector<std::byte> block;

@@ -172,6 +172,13 @@ void trace_builder::text(std::uint32_t thread, trace::text_role role, std::uint6
   payload(thread, head, bytes_of(text));
 }
 
+void trace_builder::pointers(std::uint32_t thread, std::uint64_t target, std::span<const std::uint64_t> pairs) {
+  trace::payload_record head{};
+  head.kind = record_kind::pointers;
+  head.key = target;
+  payload(thread, head, std::as_bytes(pairs));
+}
+
 void trace_builder::python(std::uint32_t thread, std::string_view frames) {
   trace::payload_record head{};
   head.kind = record_kind::python_stack;

@@ -60,6 +60,9 @@ class trace_builder {
   // The entry of a call that never returned.
   void pending(std::uint32_t thread, std::string_view symbol, std::uint64_t stream, std::uint64_t arg = 0);
 
+  // Words in what the next call copies to `target`: pairs of offset and word.
+  void pointers(std::uint32_t thread, std::uint64_t target, std::span<const std::uint64_t> pairs);
+
   // Python frames of the next call of the thread.
   void python(std::uint32_t thread, std::string_view frames);
 

@@ -17,3 +17,9 @@ extern "C" __global__ void copy(unsigned* target, const unsigned* source, unsign
   const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < count) target[i] = source[i];
 }
+
+// target[i] = table[0][i] + table[1][i]: the kernel finds its sources in memory, as batched and grouped operations do
+extern "C" __global__ void add_two(unsigned* target, const unsigned* const* table, unsigned count) {
+  const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < count) target[i] = table[0][i] + table[1][i];
+}

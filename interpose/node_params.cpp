@@ -4,6 +4,7 @@
 #include "interpose/graph_walk.h"
 #include "interpose/host_memory.h"
 #include "interpose/operands.h"
+#include "interpose/pointer_tables.h"
 #include "interpose/tensor_maps.h"
 #include "interpose/writer.h"
 
@@ -182,7 +183,23 @@ void fill_batch(node_writer& w, node_out& out, const Params& p) {
 template void fill_batch(node_writer&, node_out&, const CUDA_BATCH_MEM_OP_NODE_PARAMS_v1&);
 template void fill_batch(node_writer&, node_out&, const CUDA_BATCH_MEM_OP_NODE_PARAMS_v2&);
 
+namespace {
+
+void note_table(node_writer& w, const node_out& out) {
+  constexpr u64 to_host = 1, from_host = 2, arrays = 12;
+  const u64* v = out.record.value;
+  if (out.record.type != trace::node_type::memcpy || (v[3] & (to_host | from_host | arrays)) != from_host ||
+      v[2] > w.table_bytes || v[2] > max_table_bytes) {
+    return;
+  }
+  w.table_bytes -= v[2];
+  write_pointer_table(w.t, v[0], v[1], v[2]);
+}
+
+} // namespace
+
 void write_node(node_writer& w, const node_out& out) {
+  note_table(w, out);
   note_operands(w, out);
   note_host_operands(w, out);
   const std::size_t slots = trace::slots_for(sizeof(out.record), out.record.bytes);

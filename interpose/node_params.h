@@ -11,10 +11,11 @@ namespace capturesan::shim {
 struct node_writer {
   thread_state* t;
   parameter_layout* layout;
-  u8* block;         // max_parameter_bytes
-  u64* seen;         // addresses looked at lately
-  u64 exec;          // the nodes are those of this exec; 0 = not known
-  bool whole = true; // false once something had to be left out
+  u8* block;                      // max_parameter_bytes
+  u64* seen;                      // addresses looked at lately
+  u64 exec;                       // the nodes are those of this exec; 0 = not known
+  bool whole = true;              // false once something had to be left out
+  u64 table_bytes = u64{1} << 20; // of sources of copies that may still be looked through
   static constexpr std::size_t seen_size = 1024;
 };
 

@@ -6,6 +6,7 @@
 #include "interpose/graph_walk.h"
 #include "interpose/hook.h"
 #include "interpose/host_memory.h"
+#include "interpose/pointer_tables.h"
 #include "interpose/poison.h"
 #include "interpose/python.h"
 #include "interpose/stack.h"
@@ -105,6 +106,11 @@ u64 size_at(u64 address) {
   return get != nullptr && get(&base, &bytes, address) == CUDA_SUCCESS ? bytes : 0;
 }
 
+bool takes_to_device(call_id id) {
+  return id == call_id::cuMemcpyHtoD_v2 || id == call_id::cuMemcpyHtoD_v2_ptds || id == call_id::cuMemcpyHtoDAsync_v2 ||
+         id == call_id::cuMemcpyHtoDAsync_v2_ptsz;
+}
+
 // Records that belong to the event and come before it.
 void write_details(call_frame& f, u8& flags) {
   bool cut = false;
@@ -124,6 +130,17 @@ void write_details(call_frame& f, u8& flags) {
       break;
     case call_class::ipc_open:
       f.arg[1] = size_at(f.arg[0]);
+      note_device_memory(f.arg[0], f.arg[1]);
+      break;
+    case call_class::alloc:
+    case call_class::map:
+      note_device_memory(f.arg[0], f.arg[1]);
+      break;
+    case call_class::memcpy:
+    case call_class::memcpy_sync:
+      if (takes_to_device(f.id)) {
+        write_pointer_table(f.t, f.arg[0], f.arg[1], f.arg[2]);
+      }
       break;
     case call_class::exec_edit:
       write_edited_node(f.t, f.arg[0], f.arg[1], f.edit);

@@ -40,7 +40,8 @@ inline constexpr std::size_t slot_bytes = 64;
          "instantiates it")                                                                                            \
   RECORD(descriptor, 20, "a tensor map in the parameters of the node that follows")                                    \
   RECORD(block, 21, "a block of a framework's allocator that a node of this graph refers to")                          \
-  RECORD(again, 22, "up to six calls that differ from earlier ones of this chunk in nothing but their times")
+  RECORD(again, 22, "up to six calls that differ from earlier ones of this chunk in nothing but their times")            \
+  RECORD(pointers, 23, "words that may be addresses of device memory, in what a copy of the event takes to the device")
 
 enum class record_kind : std::uint8_t {
 #define RECORD(name, value, meaning) name = value,
@@ -103,6 +104,10 @@ static_assert(sizeof(thread_record) == slot_bytes);
 //              `  File "<file>", line <n> in <function>`; other lines are to be ignored, the last one may be cut
 //   edges      key = graph; payload = pairs of CUgraphNode, from and to; there may be several of them, and one without
 //              payload says that there are no edges
+//   pointers   key = destination of the copy, value = its bytes; payload = pairs {uint64 offset in the destination,
+//   uint64
+//              word}; there may be several of them. Before the event that copies, or that instantiates a graph with a
+//              node that copies
 //   params     key = function; payload = the parameter block as the device will see it, by the function's layout
 struct payload_record {
   record_kind kind;
