@@ -1,5 +1,5 @@
-// Math warps for many rows. As the plain ones (partial.cuh) they are two halves of four that share nothing but the tiles,
-// but a half works on two tiles at once:
+// Math warps for many rows. As the plain ones (partial.cuh) they are two halves of four that share nothing but the
+// tiles, but a half works on two tiles at once:
 //
 //   scores of tile k  ->  barrier of the half  ->  softmax of tile k, and between its instructions the probabilities of
 //   tile k - 1 times its values  ->  scores of tile k + 1
@@ -7,9 +7,9 @@
 // There is one barrier per tile: it says both that the scores of tile k are there and that the probabilities of tile
 // k - 1 are. What is written before it and read after it exists twice.
 //
-// Each warp sums, for one granule of its half, what the four warps found for their quarter of the dimensions. The scores
-// pass through shared memory as the fragments they are, so that every access is 16 bytes wide and free of conflicts. A
-// warp's own go there too: there are no registers to keep them in.
+// Each warp sums, for one granule of its half, what the four warps found for their quarter of the dimensions. The
+// scores pass through shared memory as the fragments they are, so that every access is 16 bytes wide and free of
+// conflicts. A warp's own go there too: there are no registers to keep them in.
 #pragma once
 
 #include "products.cuh"
@@ -155,8 +155,8 @@ struct deep_math_warp {
   }
 
   // Moves the reference maxima of rows that are too far above them. Rare: nearly all tiles go past it.
-  __device__ __forceinline__ void follow(float2& reference, float (&top)[2], float c, row_pair_sums& sums, int buffer, int k,
-                                         unsigned lane) const {
+  __device__ __forceinline__ void follow(float2& reference, float (&top)[2], float c, row_pair_sums& sums, int buffer,
+                                         int k, unsigned lane) const {
     float f[2];
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
@@ -192,8 +192,8 @@ struct deep_math_warp {
   }
 
   // Scores to probabilities, in shared memory.
-  __device__ __forceinline__ void publish(const granule_scores<C>& s, float c, const float2& reference, row_pair_sums& sums,
-                                          int buffer, unsigned lane) const {
+  __device__ __forceinline__ void publish(const granule_scores<C>& s, float c, const float2& reference,
+                                          row_pair_sums& sums, int buffer, unsigned lane) const {
     uint32_t packed[4];
 #pragma unroll
     for (int m = 0; m < C::QK_M; ++m)
