@@ -101,7 +101,7 @@ struct tile_config {
   static constexpr size_t FACTOR_OFFSET = P_OFFSET + BUFFERS * P_BYTES;
   static constexpr size_t MASK_OFFSET = FACTOR_OFFSET + size_t{BUFFERS} * ROWS * 4;
   static constexpr size_t STATE_OFFSET = MASK_OFFSET + size_t{ROWS} * 8;
-  static constexpr size_t BARRIER_OFFSET = STATE_OFFSET + (DEEP ? size_t{ROWS} * 4 : size_t{THREADS} * 8);
+  static constexpr size_t BARRIER_OFFSET = STATE_OFFSET + (DEEP ? size_t{WARPS} * 8 * 4 : size_t{THREADS} * 8);
   static constexpr size_t TABLE_OFFSET = BARRIER_OFFSET + size_t{2} * STAGES * 8;
   static constexpr size_t GREW_OFFSET = (TABLE_OFFSET + size_t{5} * (MAX_BATCH + 1) * 4 + 15) / 16 * 16;
   static constexpr size_t SMEM_BYTES = GREW_OFFSET + (DEEP ? size_t{BUFFERS} * 2 * K_SLICES * 4 : 0);

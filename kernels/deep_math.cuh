@@ -149,9 +149,9 @@ struct deep_math_warp {
 
   // By granule of this half: the number of the last tile at which one of its rows had to be rescaled.
   __device__ __forceinline__ int* grew(int buffer) const { return memory.grew() + (buffer * 2 + half) * K_SLICES; }
-  // Reference maxima (base 2) of this lane's two rows.
+  // Reference maxima (base 2) of this lane's two rows. A warp that owns no granule has some of its own.
   __device__ __forceinline__ float2* references(unsigned lane) const {
-    return reinterpret_cast<float2*>(memory.references() + half * C::HALF_ROWS + (owner() ? slice : 0) * 8) + lane % 4;
+    return reinterpret_cast<float2*>(memory.references() + (half * K_SLICES + slice) * 8) + lane % 4;
   }
 
   // Moves the reference maxima of rows that are too far above them. Rare: nearly all tiles go past it.
@@ -170,11 +170,12 @@ struct deep_math_warp {
       sums[r] *= f[r];
     }
     if (!owner()) return;
+    __syncwarp(); // all lanes have read the old ones
     if (lane < 4) {
       *references(lane) = reference;
       *reinterpret_cast<float2*>(factors(buffer) + slice * 8 + lane * 2) = make_float2(f[0], f[1]);
     }
-    if (k > 0) grew(buffer)[slice] = k; // nothing has been accumulated before tile 0
+    if (k > 0 && lane == 0) grew(buffer)[slice] = k; // nothing has been accumulated before tile 0
   }
 
   // The reference maxima for the scores of tile k, moved if need be.
