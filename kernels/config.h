@@ -61,10 +61,10 @@ struct tile_config {
   // Warps that do nothing but fetch. With more than four granules a math warp needs more registers than twelve warps
   // can have alike, so four producers, one per scheduler, hand theirs over (setmaxnreg works on groups of four warps):
   // 12 warps of 168 registers become 8 of 240 and 4 of 24.
-  // With two or four granules the block leaves registers for blocks of the reduce kernel, which can then wait on the same
-  // multiprocessor, with their code in its caches: 3.6 us less where all of them are busy. What counts is the quarter of
-  // a multiprocessor, 512 registers per lane: two warps of the reduce kernel take 160, three of ours of 96 (two granules)
-  // or 112 (four, whose 12 warps of 112 become 8 of 152 and 4 of 24) have place beside them.
+  // With two or four granules the block leaves registers for blocks of the reduce kernel, which can then wait on the
+  // same multiprocessor, with their code in its caches: 3.6 us less where all of them are busy. What counts is the
+  // quarter of a multiprocessor, 512 registers per lane: two warps of the reduce kernel take 160, three of ours of 96
+  // (two granules) or 112 (four, whose 12 warps of 112 become 8 of 152 and 4 of 24) have place beside them.
   static constexpr bool TRADE_REGISTERS = NT > 2 && TOK == 32;
   static constexpr int MATH_REGISTERS = NT > 4 ? 240 : 152;
   static constexpr int PRODUCERS = TRADE_REGISTERS ? 4 : 2;
@@ -83,7 +83,7 @@ struct tile_config {
   static constexpr int P_PITCH = TOK + 8; // bf16
 
   // Softmax: lanes that share a row, and tokens per lane.
-  static constexpr int LANES_PER_ROW = NT == 6 ? 4 : THREADS / ROWS; // 48 rows leave a warp of each half idle
+  static constexpr int LANES_PER_ROW = THREADS / ROWS; // not DEEP
   static constexpr int TOK_PER_LANE = TOK / LANES_PER_ROW;
 
   static constexpr size_t STAGE_BYTES = size_t{TOK} * ROW_PITCH;
@@ -101,7 +101,7 @@ struct tile_config {
   static constexpr size_t FACTOR_OFFSET = P_OFFSET + BUFFERS * P_BYTES;
   static constexpr size_t MASK_OFFSET = FACTOR_OFFSET + size_t{BUFFERS} * ROWS * 4;
   static constexpr size_t STATE_OFFSET = MASK_OFFSET + size_t{ROWS} * 8;
-  static constexpr size_t BARRIER_OFFSET = STATE_OFFSET + (DEEP ? size_t{ROWS} * 4 : size_t{THREADS} * 8);
+  static constexpr size_t BARRIER_OFFSET = STATE_OFFSET + (DEEP ? size_t{WARPS} * 8 * 4 : size_t{THREADS} * 8);
   static constexpr size_t TABLE_OFFSET = BARRIER_OFFSET + size_t{2} * STAGES * 8;
   static constexpr size_t GREW_OFFSET = (TABLE_OFFSET + size_t{5} * (MAX_BATCH + 1) * 4 + 15) / 16 * 16;
   static constexpr size_t SMEM_BYTES = GREW_OFFSET + (DEEP ? size_t{BUFFERS} * 2 * K_SLICES * 4 : 0);

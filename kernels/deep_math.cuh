@@ -1,5 +1,5 @@
-// Math warps for many rows. As the plain ones (partial.cuh) they are two halves of four that share nothing but the tiles,
-// but a half works on two tiles at once:
+// Math warps for many rows. As the plain ones (partial.cuh) they are two halves of four that share nothing but the
+// tiles, but a half works on two tiles at once:
 //
 //   scores of tile k  ->  barrier of the half  ->  softmax of tile k, and between its instructions the probabilities of
 //   tile k - 1 times its values  ->  scores of tile k + 1
@@ -7,9 +7,9 @@
 // There is one barrier per tile: it says both that the scores of tile k are there and that the probabilities of tile
 // k - 1 are. What is written before it and read after it exists twice.
 //
-// Each warp sums, for one granule of its half, what the four warps found for their quarter of the dimensions. The scores
-// pass through shared memory as the fragments they are, so that every access is 16 bytes wide and free of conflicts. A
-// warp's own go there too: there are no registers to keep them in.
+// Each warp sums, for one granule of its half, what the four warps found for their quarter of the dimensions. The
+// scores pass through shared memory as the fragments they are, so that every access is 16 bytes wide and free of
+// conflicts. A warp's own go there too: there are no registers to keep them in.
 #pragma once
 
 #include "products.cuh"
@@ -149,14 +149,14 @@ struct deep_math_warp {
 
   // By granule of this half: the number of the last tile at which one of its rows had to be rescaled.
   __device__ __forceinline__ int* grew(int buffer) const { return memory.grew() + (buffer * 2 + half) * K_SLICES; }
-  // Reference maxima (base 2) of this lane's two rows.
+  // Reference maxima (base 2) of this lane's two rows. A warp that owns no granule has some of its own.
   __device__ __forceinline__ float2* references(unsigned lane) const {
-    return reinterpret_cast<float2*>(memory.references() + half * C::HALF_ROWS + (owner() ? slice : 0) * 8) + lane % 4;
+    return reinterpret_cast<float2*>(memory.references() + (half * K_SLICES + slice) * 8) + lane % 4;
   }
 
   // Moves the reference maxima of rows that are too far above them. Rare: nearly all tiles go past it.
-  __device__ __forceinline__ void follow(float2& reference, float (&top)[2], float c, row_pair_sums& sums, int buffer, int k,
-                                         unsigned lane) const {
+  __device__ __forceinline__ void follow(float2& reference, float (&top)[2], float c, row_pair_sums& sums, int buffer,
+                                         int k, unsigned lane) const {
     float f[2];
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
@@ -170,11 +170,12 @@ struct deep_math_warp {
       sums[r] *= f[r];
     }
     if (!owner()) return;
+    __syncwarp(); // all lanes have read the old ones
     if (lane < 4) {
       *references(lane) = reference;
       *reinterpret_cast<float2*>(factors(buffer) + slice * 8 + lane * 2) = make_float2(f[0], f[1]);
     }
-    if (k > 0) grew(buffer)[slice] = k; // nothing has been accumulated before tile 0
+    if (k > 0 && lane == 0) grew(buffer)[slice] = k; // nothing has been accumulated before tile 0
   }
 
   // The reference maxima for the scores of tile k, moved if need be.
@@ -192,8 +193,8 @@ struct deep_math_warp {
   }
 
   // Scores to probabilities, in shared memory.
-  __device__ __forceinline__ void publish(const granule_scores<C>& s, float c, const float2& reference, row_pair_sums& sums,
-                                          int buffer, unsigned lane) const {
+  __device__ __forceinline__ void publish(const granule_scores<C>& s, float c, const float2& reference,
+                                          row_pair_sums& sums, int buffer, unsigned lane) const {
     uint32_t packed[4];
 #pragma unroll
     for (int m = 0; m < C::QK_M; ++m)

@@ -184,14 +184,13 @@ void verify_mla_host_reduce(unsigned grid_x, unsigned, const kernel_args& a, int
     unit /= column_blocks;
     const int row_granule = unit % a.row_granules;
     const int half = a.dealt.half_of(row_granule);
-    const int granule =
-        half % 2 * (granules / 2) + row_granule - a.dealt.first(half); // of the group
+    const int granule = half % 2 * (granules / 2) + row_granule - a.dealt.first(half); // of the group
     const auto b = static_cast<size_t>(unit / a.row_granules);
     const request_view r(a, static_cast<int>(b));
-    const slot_range slots = a.splits > 0
-                                 ? slot_range{static_cast<int>(b) * a.splits, a.splits}
-                                 : balanced_slots(static_cast<int>(b), line[b], line[b + 1], line.back(),
-                                                  effective_partitions(line.back(), a.partitions, a.min_tiles, a.few_partitions));
+    const slot_range slots =
+        a.splits > 0 ? slot_range{static_cast<int>(b) * a.splits, a.splits}
+                     : balanced_slots(static_cast<int>(b), line[b], line[b + 1], line.back(),
+                                      effective_partitions(line.back(), a.partitions, a.min_tiles, a.few_partitions));
     for (int i = 0; i < 8; ++i)
       if (row_granule * 8 + i < r.draft * a.heads)
         reduce_row(r, slots, half / 2, granule * 8 + i, granules, first_column, value_tiles * 16, row_granule * 8 + i);

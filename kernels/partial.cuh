@@ -10,6 +10,8 @@
 //   empty[stage]   all warps have added the values of a tile     -> its stage is fetched anew
 //
 // The pipeline of a block drains where its run crosses into another request; fetching does not.
+//
+// This file has the math warps for up to 32 rows, which wait for memory; deep_math.cuh those for more.
 #pragma once
 
 #include "deep_math.cuh"
@@ -47,8 +49,8 @@ __device__ __forceinline__ work_range find_work(const kernel_args& args, const r
 template <class C>
 __device__ __forceinline__ void score_tile(const query_fragments<C>& query, uint32_t stage, float* scores, int slice,
                                            int lane, bool never) {
-  constexpr int CHAINS = C::NH == 1 ? 3 : C::NH < 4 ? 2 : 1; // enough independent sums to hide the mma latency
-  constexpr int AHEAD = C::NH == 1 ? 6 : C::NH == 2 ? 4 : C::NH == 3 ? 3 : 2;
+  constexpr int CHAINS = C::NH == 1 ? 3 : 2; // enough independent sums to hide the mma latency
+  constexpr int AHEAD = C::NH == 1 ? 6 : 4;
   constexpr int STEPS = C::QK_M * K_STEPS;
   const uint32_t keys = stage + lane % 16 * ROW_PITCH + slice * K_STEPS * 32 + lane / 16 * 16;
   uint32_t a[AHEAD + 1][4];
@@ -100,10 +102,6 @@ struct plain_math_warp {
   int stage = 0; // of the tile at hand
   int parity = 0;
 
-  __device__ __forceinline__ void load_request(query_fragments<C>& query, const tile_cursor& at) {
-    load_half<C>(query, memory, args, table, at, half_rows<C>(args, group, half), half, slice, lane);
-  }
-
   __device__ __forceinline__ void leave_stage() {
     if (EMPTY_ARRIVALS == 32 || lane == 0) ptx::barrier_arrive(loader.empty(stage));
     if (++stage == C::STAGES) {
@@ -142,10 +140,11 @@ struct plain_math_warp {
 
   // A run of tiles of one request: n of them, the first one number `from` of the block.
   __device__ __forceinline__ void run(const tile_cursor& at, int from, int n) {
-    if (!has_rows(half_rows<C>(args, group, half), table.draft[at.request] * args.heads)) return pass(n);
+    const row_run rows = half_rows<C>(args, group, half);
+    if (!has_rows(rows, table.draft[at.request] * args.heads)) return pass(n);
     query_fragments<C> query;
     if (from > 0) ptx::sync_threads(HALF_BARRIER + half, THREADS / 2); // nobody reads masks or states of the run before
-    load_request(query, at);
+    load_half<C>(query, memory, args, table, at, rows, half, slice, lane);
     ptx::sync_threads(HALF_BARRIER + half, THREADS / 2);
     accumulators<C> acc = {};
     int token = (loader.first + from - at.begin) * C::TOK;

@@ -22,8 +22,8 @@ VERIFY_MLA_HD int tiles_of(int prefix, int draft, int tile_tokens) {
 }
 
 // Partitions really used: at least `min_tiles` tiles each (a partial costs as much traffic as many tokens), except that
-// `few` partitions may have less: so few partials are merged in no time, and every tile is latency. At most `partitions`,
-// and never more than there are tiles.
+// `few` partitions may have less: so few partials are merged in no time, and every tile is latency. At most
+// `partitions`, and never more than there are tiles.
 VERIFY_MLA_HD int effective_partitions(int tiles, int partitions, int min_tiles, int few) {
   if (tiles <= 0) return 0;
   const int least = tiles < few ? tiles : few;
@@ -52,9 +52,9 @@ VERIFY_MLA_HD int partition_of(int t, int tiles, int effective) {
 // Where the partial of (partition, request) lies.
 VERIFY_MLA_HD int partial_slot(int p, int b) { return p + b; }
 
-// The rows of a request, in granules of eight, are dealt evenly to the halves of its row groups (two of each group), so that
-// no group has more to do than another: 72 rows over two groups are 3 + 2 and 2 + 2 granules. Worked out on the host: a
-// division costs a block of a short context too much.
+// The rows of a request, in granules of eight, are dealt evenly to the halves of its row groups (two of each group), so
+// that no group has more to do than another: 72 rows over two groups are 3 + 2 and 2 + 2 granules. Worked out on the
+// host: a division costs a block of a short context too much.
 struct granule_deal {
   int least = 0;  // granules of every half
   int larger = 0; // the first so many halves have one more

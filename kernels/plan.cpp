@@ -37,9 +37,9 @@ int choose_granules(int rows, int sm_count, bool wide) {
 }
 
 // In 32-token tiles, where there are many; a partial result costs as much as many tokens. Measured at batch 1, 4k (129
-// tiles), us with 1 / 2 / 3 / 4 tiles per partition: 16 rows 8.0 / 7.7, 32 rows 13.4 / 9.9 / 10.3 / 11.2, 64 rows 17.2 /
-// 17.6 / 15.4 / 16.2, 72 rows 17.1 / 17.2 / 14.3 / 14.8, 128 rows 19.7 / 19.7 / 19.3 / 17.9. At 1k (33 tiles) one is best
-// everywhere: 33 partials are few.
+// tiles), us with 1 / 2 / 3 / 4 tiles per partition: 16 rows 8.0 / 7.7, 32 rows 13.4 / 9.9 / 10.3 / 11.2, 64 rows 17.2
+// / 17.6 / 15.4 / 16.2, 72 rows 17.1 / 17.2 / 14.3 / 14.8, 128 rows 19.7 / 19.7 / 19.3 / 17.9. At 1k (33 tiles) one is
+// best everywhere: 33 partials are few.
 int default_min_tiles(int granules, int groups, bool wide) {
   const int tiles = granules == 2 ? 1 : granules == 4 ? 2 : granules == 8 && groups > 1 ? 4 : 3;
   return tiles * (wide ? 1 : 2);

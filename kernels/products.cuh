@@ -1,4 +1,5 @@
-// What the two kinds of math warps share: the product with the values, rescaling, and the way of a partial result to memory.
+// What the two kinds of math warps share: the product with the values, rescaling, and the way of a partial result to
+// memory.
 #pragma once
 
 #include "config.h"

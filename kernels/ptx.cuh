@@ -13,8 +13,8 @@ __device__ __forceinline__ int uniform(int v) { return __shfl_sync(0xffffffffu, 
 
 namespace verify_mla::ptx {
 
-// The lane, read anew: what is computed from it inside a loop stays there instead of taking a register, or a place in local
-// memory, through all of the loop.
+// The lane, read anew: what is computed from it inside a loop stays there instead of taking a register, or a place in
+// local memory, through all of the loop.
 __device__ __forceinline__ unsigned lane_now() {
   unsigned r;
   asm volatile("mov.u32 %0, %%laneid;" : "=r"(r));
@@ -85,8 +85,8 @@ __device__ __forceinline__ void load_shared_4(float (&v)[4], uint32_t address) {
 }
 // Four 8x8 matrices of 16-bit elements, transposed on their way: lane i of matrix i / 8 names where row i % 8 goes.
 __device__ __forceinline__ void stmatrix_x4_trans(uint32_t address, const uint32_t (&r)[4]) {
-  asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1,%2,%3,%4};" ::"r"(address), "r"(r[0]), "r"(r[1]),
-               "r"(r[2]), "r"(r[3])
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1,%2,%3,%4};" ::"r"(address), "r"(r[0]),
+               "r"(r[1]), "r"(r[2]), "r"(r[3])
                : "memory");
 }
 

@@ -61,9 +61,9 @@ struct query_loads {
         const int chunk = i * 32 + lane;
         const uint4& v = loaded[n][i];
         if (chunk < CHUNKS)
-          ptx::store_shared_4(stage + chunk / (K_STEPS * 2) * Q_STAGE_PITCH + chunk % (K_STEPS * 2) * 16,
-                              make_int4(static_cast<int>(v.x), static_cast<int>(v.y), static_cast<int>(v.z),
-                                        static_cast<int>(v.w)));
+          ptx::store_shared_4(
+              stage + chunk / (K_STEPS * 2) * Q_STAGE_PITCH + chunk % (K_STEPS * 2) * 16,
+              make_int4(static_cast<int>(v.x), static_cast<int>(v.y), static_cast<int>(v.z), static_cast<int>(v.w)));
       }
       __syncwarp();
       read_granule<C>(fragments[n], stage, lane);

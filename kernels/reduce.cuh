@@ -115,10 +115,11 @@ __global__ void __launch_bounds__(REDUCE_THREADS, MT == 1 ? 3 : 2)
   if (rows <= 0) return;
 
   const int tiles = table.tile_begin[args.batch];
-  const slot_range slots = args.splits > 0
-                               ? slot_range{request * args.splits, args.splits}
-                               : balanced_slots(request, table.tile_begin[request], table.tile_begin[request + 1],
-                                                tiles, effective_partitions(tiles, args.partitions, args.min_tiles, args.few_partitions));
+  const slot_range slots =
+      args.splits > 0
+          ? slot_range{request * args.splits, args.splits}
+          : balanced_slots(request, table.tile_begin[request], table.tile_begin[request + 1], tiles,
+                           effective_partitions(tiles, args.partitions, args.min_tiles, args.few_partitions));
   const int64_t stride = int64_t{args.groups} * VALUE_TILES * granules * 32;
   const auto* from = static_cast<const partial_vector<BF16>*>(args.partial) + int64_t{slots.first} * stride +
                      (int64_t{group} * VALUE_TILES + first_tile) * granules * 32 + granule * 32 + lane;

@@ -118,23 +118,13 @@ struct softmax_buffers {
   const uint64_t* row_mask; // [ROWS]
 };
 
-// The row of the group that a math thread has part of; -1: none, and then the same for its whole warp.
-template <class C>
-__device__ __forceinline__ int row_of(int thread) {
-  if constexpr (C::HALF_ROWS * C::LANES_PER_ROW == THREADS / 2) return thread / C::LANES_PER_ROW;
-  const int row = thread % (THREADS / 2) / C::LANES_PER_ROW;
-  return row < C::HALF_ROWS ? thread / (THREADS / 2) * C::HALF_ROWS + row : -1;
-}
-
 // Every thread has part of one row. Returns true if a row must be rescaled.
 template <class C>
 __device__ __forceinline__ bool update_rows(const softmax_buffers<C>& b, const tile_span& span, bool fresh,
                                             const kernel_args& args, int thread) {
   constexpr int N = C::TOK_PER_LANE;
   constexpr int LANES = C::LANES_PER_ROW;
-  const int row = row_of<C>(thread);
-  if constexpr (C::HALF_ROWS * LANES < THREADS / 2)
-    if (row < 0) return false;
+  const int row = thread / LANES;
   const int lane = thread % LANES;
   float s[N];
   sum_slices<N, C::HALF_ROWS * C::S_PITCH>(s, b.scores + row % C::HALF_ROWS * C::S_PITCH + lane * N);
@@ -145,20 +135,15 @@ __device__ __forceinline__ bool update_rows(const softmax_buffers<C>& b, const t
   return f != 1.0f;
 }
 
-template <int LANES>
-__device__ __forceinline__ void flush_row(const row_state& state, float* ml, int row, int lane) {
-  float sum = state.y;
-#pragma unroll
-  for (int offset = LANES / 2; offset > 0; offset /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, offset);
-  if (lane == 0) reinterpret_cast<float2*>(ml)[row] = make_float2(state.x, sum);
-}
-
 // ml: fp32 [ROWS, 2] of this slot and group.
 template <class C>
 __device__ __forceinline__ void flush_rows(const row_state* states, float* ml, int thread) {
-  constexpr int LANES = C::LANES_PER_ROW;
-  const int row = row_of<C>(thread);
-  if (C::HALF_ROWS * LANES == THREADS / 2 || row >= 0) flush_row<LANES>(states[thread], ml, row, thread % LANES);
+  const row_state state = states[thread];
+  float sum = state.y;
+#pragma unroll
+  for (int offset = C::LANES_PER_ROW / 2; offset > 0; offset /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, offset);
+  if (thread % C::LANES_PER_ROW == 0)
+    reinterpret_cast<float2*>(ml)[thread / C::LANES_PER_ROW] = make_float2(state.x, sum);
 }
 
 } // namespace verify_mla

@@ -52,10 +52,10 @@ enum verify_mla_flags {
   VERIFY_MLA_PARTIAL_F32 = 2,  /* partial results in fp32 */
   VERIFY_MLA_PARTIAL_BF16 = 4, /* partial results in bf16 */
   VERIFY_MLA_NARROW = 8,       /* use the tiles made for 99 KB of shared memory also where there is more */
-  VERIFY_MLA_OLD_PREFIX = 16   /* the caller's promise: kv_indptr, qo_indptr, kv_indices, out_cache_loc and the pool rows of
-                                  prefix tokens were complete before the kernel before this launch on its stream began.
-                                  They are then fetched while that kernel ends. An engine writes them once per step, the
-                                  layers follow. Queries, masks and the rows of draft tokens may come from that kernel */
+  VERIFY_MLA_OLD_PREFIX = 16 /* the caller's promise: kv_indptr, qo_indptr, kv_indices, out_cache_loc and the pool rows
+                                of prefix tokens were complete before the kernel before this launch on its stream began.
+                                They are then fetched while that kernel ends. An engine writes them once per step, the
+                                layers follow. Queries, masks and the rows of draft tokens may come from that kernel */
 };
 
 /* A device buffer. `elements` is its capacity, counted in elements of `dtype`. */

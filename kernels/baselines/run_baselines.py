@@ -1,7 +1,7 @@
 """Times the Triton baselines and a torch composition on the cells of verify_bench, the same way: a CUDA graph of steps over
 rotating pools, medians. Checks each against float64 once. Joins the result with verify_bench's JSON into one table.
 
-    run_baselines.py --json OUT.json [--verify BENCH.json] [--contexts 1024,..] [--batch 1,8] [--rows 8,..] [--quick]
+    run_baselines.py --json OUT.json [--verify BENCH.json] [--contexts 1024,..] [--batch 1,8] [--rows 8,..] [--only T-pack]
 """
 
 import argparse
@@ -175,13 +175,15 @@ def main():
     parser.add_argument("--contexts", default="1024,4096,16384,65536,200000")
     parser.add_argument("--batch", default="1,8")
     parser.add_argument("--rows", default="8,32,64,72,128")
+    parser.add_argument("--only", default="T-pack,T-dec,T-ext,torch", help="the baselines to time, T-pack always")
     parser.add_argument("--seconds", type=float, default=240, help="stop starting new cells after this long")
     options = parser.parse_args()
     numbers = lambda text: [int(n) for n in text.split(",")]
     started = time.time()
     rows_list = numbers(options.rows)
     jobs = {("split", rows, max(16, rows), bn, w, s) for rows in [HEADS] + [group_rows(r) for r in rows_list] for bn, w, s in CONFIGS}
-    jobs |= {("extend", 0, bm, bn, w, s) for bm, bn, w, s in EXTEND}
+    if "T-ext" in options.only:
+        jobs |= {("extend", 0, bm, bn, w, s) for bm, bn, w, s in EXTEND}
     with concurrent.futures.ProcessPoolExecutor(14, multiprocessing.get_context("spawn")) as pool:
         for message in pool.map(compile_one, sorted(jobs)):
             if message:
@@ -206,14 +208,15 @@ def main():
                 row["T-pack"], row["config"], step = best_split(p, group_rows(rows), sms)
                 if step and context <= 16384:
                     row["T-pack rel-l2"] = correct(p, step)
-                if rows > HEADS and context <= 65536:
+                if "T-dec" in options.only and rows > HEADS and context <= 65536:
                     row["T-dec"], row["dec config"], _ = best_split(p, HEADS, sms)
-                if context <= 65536 and (batch == 1 or context <= 16384):
+                if "T-ext" in options.only and context <= 65536 and (batch == 1 or context <= 16384):
                     steps = [extend_step(p, c) for c in EXTEND]
                     row["T-ext"] = min((us for us in (time_step(p, s, 3) for s in steps) if us), default=None)
                     if context <= 4096:
                         row["T-ext rel-l2"] = correct(p, steps[0])
-                row["torch"] = time_step(p, torch_step(p), 5)
+                if "torch" in options.only:
+                    row["torch"] = time_step(p, torch_step(p), 5)
                 row["ours"] = verify.get((rows, batch, context))
                 known = [row[n] for n in ("T-pack", "T-dec", "T-ext", "torch") if row.get(n)]
                 if row["ours"] and known:

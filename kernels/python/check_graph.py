@@ -147,23 +147,31 @@ def main():
         failures += not ok
         print(f"{'ok   ' if ok else 'FAIL '} replay of {LAYERS} layers, lengths {lengths}: rel-l2 {worst_o:.2e}, lse {worst_l:.1e}")
 
-    # Launch cost against replay: one request, four drafts, 1k of context.
+    # Launch cost against replay: one request, four drafts, 1k of context. With and without the promise that the prefix is
+    # old, which it is for layers in a row.
     fill(t, [1024] * BATCH)
-    small = [verify_mla.Step(device, batch=1, draft_tokens=4, heads=HEADS, scale=SCALE, q=t["q"][layer], kv=t["kv"][layer],
-                             out=t["out"][layer], workspace=workspace, kv_indptr=t["kv_indptr"], kv_indices=t["kv_indices"],
-                             qo_indptr=torch.tensor([0, 4], dtype=torch.int64, device="cuda"),
-                             out_cache_loc=t["out_cache_loc"]) for layer in range(LAYERS)]
-    run_small = lambda: [step.launch() for step in small]
-    run_small()
-    small_graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(small_graph):
+    times = {}
+    for name, flags in (("", 0), (", old prefix", verify_mla.OLD_PREFIX)):
+        small = [verify_mla.Step(device, batch=1, draft_tokens=4, heads=HEADS, scale=SCALE, q=t["q"][layer], kv=t["kv"][layer],
+                                 out=t["out"][layer], workspace=workspace, kv_indptr=t["kv_indptr"], flags=flags,
+                                 kv_indices=t["kv_indices"], out_cache_loc=t["out_cache_loc"],
+                                 qo_indptr=torch.tensor([0, 4], dtype=torch.int64, device="cuda")) for layer in range(LAYERS)]
+        run_small = lambda: [step.launch() for step in small]
         run_small()
-    eager, replay = median_us(run_small), median_us(small_graph.replay)
-    print(f"{LAYERS} layers, B=1, T=4, H={HEADS}, L=1024: eager {eager:.0f} us, replay {replay:.0f} us, ratio {eager / replay:.2f}")
+        results = [t["out"][layer].clone() for layer in (0, LAYERS - 1)]
+        small_graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(small_graph):
+            run_small()
+        eager, replay = median_us(run_small), median_us(small_graph.replay)
+        same = all(torch.equal(t["out"][layer][:4], r[:4]) for layer, r in zip((0, LAYERS - 1), results))
+        failures += not same
+        times[name] = dict(eager_us=eager, replay_us=replay)
+        print(f"{LAYERS} layers, B=1, T=4, H={HEADS}, L=1024{name}: eager {eager:.0f} us, replay {replay:.0f} us, "
+              f"ratio {eager / replay:.2f}, {'equal' if same else 'FAIL different'} bits")
     if options.json:
         with open(options.json, "w") as f:
-            json.dump(dict(schema=1, layers=LAYERS, batch=1, draft=4, heads=HEADS, context=1024, eager_us=eager,
-                           replay_us=replay, failures=failures), f)
+            json.dump(dict(schema=2, layers=LAYERS, batch=1, draft=4, heads=HEADS, context=1024, failures=failures,
+                           plain=times[""], old_prefix=times[", old prefix"]), f)
     return 1 if failures else 0
 
 

@@ -41,6 +41,7 @@ class _Params(ctypes.Structure):
 
 
 _DTYPES = {torch.bfloat16: 1, torch.float32: 2, torch.int32: 3, torch.int64: 4, torch.uint8: 5, torch.bool: 5}
+OLD_PREFIX = 16  # a value of `flags`, a promise: see VERIFY_MLA_OLD_PREFIX in verify_mla.h
 VARIANTS = {"balanced": 0, "fixed16": 1, "fixed64": 2, "eager": 3}
 _library = None
 

@@ -11,8 +11,8 @@ import sys
 import tempfile
 
 SM120_SMEM, SM90_SMEM = 101376, 232448
-# Bytes of spill stores. One address, saved once per block before the warps trade registers; no inner loop reads it.
-ALLOWED_SPILLS = {("sm_90a", "partial 48 rows, 32 tokens"): 8}
+# Bytes of spill stores that are known and accepted, by (target, kernel). None today.
+ALLOWED_SPILLS = {}
 
 
 def compile_file(nvcc, folder, source, arch, work):

@@ -61,9 +61,8 @@ TEST_CASE("every tile belongs to exactly one partition, and to the one partition
   std::mt19937 random(1);
   for (int round = 0; round < 2000; ++round) {
     const int tiles = 1 + static_cast<int>(random() % 3000);
-    const int effective =
-        effective_partitions(tiles, 1 + static_cast<int>(random() % 264), 1 + static_cast<int>(random() % 4),
-                             static_cast<int>(random() % 300));
+    const int effective = effective_partitions(tiles, 1 + static_cast<int>(random() % 264),
+                                               1 + static_cast<int>(random() % 4), static_cast<int>(random() % 300));
     for (int p = 0; p <= effective; ++p)
       REQUIRE(partition_begin(p, tiles, effective) == int64_t{p} * tiles / effective);
     REQUIRE(partition_begin(0, tiles, effective) == 0);
