@@ -159,6 +159,21 @@ TEST_CASE("row groups") {
   CHECK(plan_for(64, 128, H200).partitions >= 1); // more groups than multiprocessors
 }
 
+TEST_CASE("few partitions may be short, unless the caller says how long they must be") {
+  fixture f;
+  launch_plan plan;
+  REQUIRE(make_plan(H200, f.p, plan));
+  CHECK(plan.few_partitions == 36 * f.p.batch);
+  CHECK(make_args(f.p, plan, nullptr).few_partitions == plan.few_partitions);
+  CHECK(make_args(f.p, plan, nullptr).old_prefix == 0);
+  f.p.flags |= VERIFY_MLA_OLD_PREFIX;
+  CHECK(make_args(f.p, plan, nullptr).old_prefix == 1);
+  f.p.min_tiles = 5;
+  REQUIRE(make_plan(H200, f.p, plan));
+  CHECK(plan.min_tiles == 5);
+  CHECK(plan.few_partitions == 0);
+}
+
 TEST_CASE("workspace") {
   fixture f;
   launch_plan plan;
