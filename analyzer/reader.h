@@ -91,7 +91,7 @@ class thread_cursor {
   std::uint16_t again_done_ = 0;  // entries of the `again` record at slot_ that have been given out
   std::uint64_t again_begin_ = 0; // of the last one
   bool growing_record_ = false;   // that record is the last that its thread has written
-  bool side_done_ = false; // side_ belongs to an event already handed out
+  bool side_done_ = false;        // side_ belongs to an event already handed out
   trace::event event_{};
   std::uint64_t last_end_ = 0;
   std::vector<trace::event> unfinished_;

@@ -104,6 +104,14 @@ std::uint64_t trace_builder::call(std::uint32_t thread, const built_call& c) {
 
 std::uint64_t trace_builder::again(std::uint32_t thread) {
   constexpr std::uint64_t took = 700;
+  const std::uint64_t begin = put_again(thread, took);
+  now_ = begin + took;
+  return begin;
+}
+
+std::uint64_t trace_builder::again_under_way(std::uint32_t thread) { return put_again(thread, trace::again_tick_mask); }
+
+std::uint64_t trace_builder::put_again(std::uint32_t thread, std::uint64_t took) {
   chunk& c = chunks_[chunk_of_[thread]];
   std::byte* last = c.data.data() + std::size_t{c.used - 1} * trace::slot_bytes;
   trace::again_record r{};
@@ -120,7 +128,6 @@ std::uint64_t trace_builder::again(std::uint32_t thread) {
   r.entry[c.entries++] = c.event | (begin - c.again_begin) << 8 | took << (8 + trace::again_tick_bits);
   c.again_begin = begin;
   std::memcpy(last, &r, sizeof(r));
-  now_ = begin + took;
   return begin;
 }
 

@@ -38,6 +38,8 @@ class trace_builder {
   // The thread's newest event once more, as one word of an `again` record; returns its begin. The event must lie in the
   // chunk that the thread is writing.
   std::uint64_t again(std::uint32_t thread);
+  // The same, but the call never returned.
+  std::uint64_t again_under_way(std::uint32_t thread);
   bool room(std::uint32_t thread) const { return chunks_[chunk_of_.at(thread)].used < trace::slots_per_chunk; }
   std::uint64_t now() const { return now_; }
   void wait(std::uint64_t ticks) { now_ += ticks; }
@@ -77,6 +79,7 @@ class trace_builder {
     std::uint32_t entries = 0;
     std::uint64_t again_begin = 0;
   };
+  std::uint64_t put_again(std::uint32_t thread, std::uint64_t took);
   std::byte* reserve(std::uint32_t thread, std::size_t slots);
   void payload(std::uint32_t thread, trace::payload_record head, std::span<const std::byte> first,
                std::span<const std::byte> second = {});

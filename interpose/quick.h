@@ -60,8 +60,8 @@ inline void unpublish(thread_state* t) {
 // A call on the short way.
 struct quick_event {
   call_id id;
-  std::int32_t result;   // before the call: that of the event it may equal
-  u64* word;             // where it is under way as a word of an `again` record; null: nowhere
+  std::int32_t result; // before the call: that of the event it may equal
+  u64* word;           // where it is under way as a word of an `again` record; null: nowhere
   trace::chunk_header* chunk;
   u64 begin, end, stream;
   u64 arg[3];

@@ -292,7 +292,8 @@ void start() {
 
 thread_state* thread_if_any() {
   thread_state* t = current_thread;
-  return t != nullptr && t->session != 0 && t->session == process->session.load(std::memory_order_relaxed) ? t : nullptr;
+  return t != nullptr && t->session != 0 && t->session == process->session.load(std::memory_order_relaxed) ? t
+                                                                                                           : nullptr;
 }
 
 thread_state* enter_thread() {

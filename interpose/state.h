@@ -36,9 +36,9 @@ struct alignas(64) thread_state {
   u32 used;                   // committed slots of the chunk
   u16 again;                  // slot of the open `again` record, 0 = none
   u16 again_entries;          // in it
-  u32 busy;            // the shim is writing on this thread: a nested hook (signal handler) passes through
-  u32 asked_capturing; // whether the stream that this thread asked about last was capturing
-  u32 index;           // from 1
+  u32 busy;                   // the shim is writing on this thread: a nested hook (signal handler) passes through
+  u32 asked_capturing;        // whether the stream that this thread asked about last was capturing
+  u32 index;                  // from 1
   u32 tid;
   u8 like[64]; // slots of events that later calls may equal, by hash; 0 = none
   thread_state* next_free;

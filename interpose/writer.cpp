@@ -12,7 +12,7 @@ using trace::lost_why;
 // The first mapping fits, header included, into a file of 64 KiB; later ones grow so that mapping stays rare.
 constexpr u32 first_segment_chunks = 3;
 constexpr u32 largest_segment_chunks = 64;
-// Up to this size (130,000 events) a trace is kept whole, so that it can be judged again later. Above it consumed
+// Up to this size (130,000 whole events) a trace is kept whole, so that it can be judged again later. Above it consumed
 // chunks are used anew: a fresh page of a mapped file costs several times what its 64 records do.
 constexpr u64 keep_whole_bytes = u64{8} << 20;
 

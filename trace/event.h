@@ -222,12 +222,12 @@ struct thread_end_record {
 };
 static_assert(sizeof(thread_end_record) == slot_bytes);
 
-// Calls like earlier ones. An entry stands for an event equal to the one in `slot` of the same chunk, but for its times;
-// that one was written by the same thread and has neither stack nor flags. An entry is one word, stored with release
-// order: a word that is not zero is whole, the first zero ends the record. Entries are appended as long as nothing else
-// follows in the chunk, so the last record of a chunk that is being written may still grow.
-//   bits 0-7 slot, 8-35 ticks from the entry before to this one's begin (0 for the first), 36-63 ticks from begin to end,
-//   all ones: the call has not returned, or its event stands elsewhere because calls were made meanwhile
+// Calls like earlier ones. An entry stands for an event equal to the one in `slot` of the same chunk, but for its
+// times; that one was written by the same thread and has neither stack nor flags. An entry is one word, stored with
+// release order: a word that is not zero is whole, the first zero ends the record. Entries are appended as long as
+// nothing else follows in the chunk, so the last record of a chunk that is being written may still grow.
+//   bits 0-7 slot, 8-35 ticks from the entry before to this one's begin (0 for the first), 36-63 ticks from begin to
+//   end, all ones: the call has not returned, or its event stands elsewhere because calls were made meanwhile
 struct again_record {
   record_kind kind;
   std::uint8_t slots; // 1

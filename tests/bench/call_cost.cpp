@@ -2,9 +2,9 @@
 //   call_cost CASE CALLS THREADS [PAUSE]      CASE: filtered | launch | recorded | varied
 // Processor time of the calling thread, page faults included, so that a busy machine does not count. PAUSE:
 // microseconds between two batches of 1,000 calls, so that a reader of the trace can keep up. filtered: a call the shim
-// never records; launch: a kernel launch outside any capture; recorded: a query, always recorded; varied: the same of a thousand different events, so that no record can refer to an
-// earlier one. Run it against the
-// fake driver, with and without the shim, interleaved: see tests/bench/README.md.
+// never records; launch: a kernel launch outside any capture; recorded: a query, always recorded; varied: the same of a
+// thousand different events, so that no record can refer to an earlier one. Run it against the fake driver, with and
+// without the shim, interleaved: see tests/bench/README.md.
 #define __CUDA_API_VERSION_INTERNAL 1
 #include <cuda.h>
 

@@ -180,8 +180,8 @@ class Traces(RealTest):
 
     def test_other_version(self):
         # Major version: two bytes after the magic (trace/format.h).
-        self.file.write_bytes(self.bytes[:8] + struct.pack("<H", 2) + self.bytes[10:])
-        self.refused(self.file.name, "2.")
+        self.file.write_bytes(self.bytes[:8] + struct.pack("<H", 3) + self.bytes[10:])
+        self.refused(self.file.name, "3.")
 
     def test_dump(self):
         done = self.call("dump", "t")

@@ -342,14 +342,14 @@ def overhead(run):
 
 
 def ratios(samples):
-    """(loop, variant) -> one ratio per round: mean of the variant's processes to mean of the bare ones."""
+    """(loop, variant) -> one ratio per round: median of the variant's processes to median of the bare ones."""
     out = {}
     for sample in samples:
         bare = sample.get("ns", {}).get("bare")
         for variant in VARIANTS[1:]:
             for loop, times in sample.get("ns", {}).get(variant, {}).items():
                 if bare:
-                    out.setdefault((loop, variant), []).append(statistics.mean(times) / statistics.mean(bare[loop]))
+                    out.setdefault((loop, variant), []).append(statistics.median(times) / statistics.median(bare[loop]))
     return out
 
 

@@ -15,8 +15,8 @@ import time
 
 THREADS = 4
 # Recorded beside those of the loops: cuInit, primary context, current context, module, two functions, stream; and on each thread
-# its context, its event, its end.
-OTHERS = 7 + 3 * THREADS
+# its context, its 300 events, their ends.
+OTHERS = 7 + 601 * THREADS
 MEMORY = 512 << 20
 SPEED = 5e6  # events a second on one core
 

@@ -28,11 +28,15 @@ int flood(long calls, int threads) {
   std::vector<std::thread> pool;
   for (int t = 0; t < threads; ++t) {
     pool.emplace_back([&, mine = calls / threads] {
-      CUevent event = nullptr;
+      // More than a chunk has records, so that each call is written whole: a call that repeats is a sixth of that.
+      std::vector<CUevent> events(300);
       check(cuCtxSetCurrent(device.context)); // recorded: it changes what is current on this thread
-      check(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
-      for (long i = 0; i < mine; ++i) check(i % 2 == 0 ? cuEventQuery(event) : cuStreamSynchronize(device.stream));
-      check(cuEventDestroy(event));
+      for (CUevent& event : events) check(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+      for (long i = 0; i < mine; ++i) {
+        const CUevent event = events[static_cast<std::size_t>(i) % events.size()];
+        check(i % 2 == 0 ? cuEventQuery(event) : cuEventSynchronize(event));
+      }
+      for (const CUevent event : events) check(cuEventDestroy(event));
     });
   }
   for (auto& t : pool) t.join();

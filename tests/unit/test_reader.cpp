@@ -177,7 +177,8 @@ TEST_CASE("what is no trace is refused by name, another version with both versio
   bytes[8] = std::byte{9};
   const auto message = refused(bytes);
   CHECK(message.find("9." + std::to_string(trace::format_minor)) != std::string::npos);
-  CHECK(message.find(std::to_string(trace::format_major) + "." + std::to_string(trace::format_minor)) != std::string::npos);
+  CHECK(message.find(std::to_string(trace::format_major) + "." + std::to_string(trace::format_minor)) !=
+        std::string::npos);
   bytes[8] = std::byte{1};
   bytes[16] = std::byte{7}; // chunk size
   CHECK(refused(bytes).find("layout") != std::string::npos);
@@ -300,6 +301,36 @@ TEST_CASE("calls like an earlier one are given as whole events, each once") {
   read();
   CHECK(got == wanted);
   CHECK_FALSE(file.value()->process().truncated);
+}
+
+TEST_CASE("a repeated call that never returned is reported as unfinished, one that was overtaken is not") {
+  for (const bool followed : {false, true}) {
+    trace_builder b;
+    b.call(1, {.symbol = "cuStreamSynchronize", .stream = 0x10});
+    b.again(1);
+    const std::uint64_t begin = b.again_under_way(1);
+    // A signal handler made a call meanwhile, and the event of the call it interrupted was then written whole.
+    if (followed) {
+      b.call(1, {.symbol = "cuInit", .begin = begin + 5, .end = begin + 6});
+      b.call(1, {.symbol = "cuStreamSynchronize", .begin = begin, .end = begin + 9, .stream = 0x10});
+    }
+    auto file = trace_file::open(from_memory(b.bytes()), "t");
+    REQUIRE(file);
+    trace_file& f = *file.value();
+    merger m;
+    m.add(f);
+    f.refresh();
+    f.add_unfinished();
+    m.collect();
+    std::vector<trace::event> got;
+    m.drain(merger::no_horizon, [&](const merged_event& e) { got.push_back(e.cursor->current()); });
+    REQUIRE(got.size() == (followed ? 4 : 3));
+    const bool unfinished = (got.back().flags & trace::event_unfinished) != 0;
+    CHECK(unfinished == !followed);
+    CHECK(got.back().begin == begin);
+    CHECK(got.back().stream == 0x10);
+    CHECK_FALSE(f.process().truncated);
+  }
 }
 
 TEST_CASE("a word that refers to no event of its thread is damage, and the rest is read") {
