@@ -252,9 +252,10 @@ struct process_state {
   std::unordered_map<std::uint64_t, stream_state> streams;
   std::unordered_map<std::uint64_t, event_state> events; // only those last recorded in a capture window
   std::unordered_map<stream_key, capture_state*> capturing;
-  std::vector<std::unique_ptr<capture_state>> open;        // in order of begin
-  std::vector<std::unique_ptr<capture_state>> unexplained; // ended invalidated, culprit not (yet) seen
-  std::vector<std::unique_ptr<capture_state>> ended_now;   // ended by the event at hand
+  std::vector<std::unique_ptr<capture_state>> open;            // in order of begin
+  std::vector<std::unique_ptr<capture_state>> unexplained;     // ended invalidated, culprit not (yet) seen
+  std::vector<std::unique_ptr<capture_state>> ended_now;       // ended by the event at hand
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> closed; // the last captures that ended: stream, begin
   memory_map memory;
   memory_map blocks;                                  // of a framework's allocator, as far as graphs are concerned
   std::vector<std::weak_ptr<allocation>> host_ranges; // pageable memory and stacks that graphs refer to
