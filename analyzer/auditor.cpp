@@ -230,7 +230,7 @@ void auditor::report_process(process_state& p) {
         own_event::trace_lost, p, last_ns_,
         {fmt::format("{} is cut off or damaged", std::filesystem::path(t.path).filename().string()), 0});
   }
-  if (!t.gaps.unnamed.empty()) {
+  if (!t.gaps.unnamed.empty() && !t.truncated) {
     summary_.complete = false;
     engine_.on_own_event(own_event::trace_lost, p, last_ns_, {"the trace does not name all of its calls", 0});
   }

@@ -259,9 +259,10 @@ struct process_state {
   std::unordered_map<std::uint64_t, stream_state> streams;
   std::unordered_map<std::uint64_t, event_state> events; // only those last recorded in a capture window
   std::unordered_map<stream_key, capture_state*> capturing;
-  std::vector<std::unique_ptr<capture_state>> open;        // in order of begin
-  std::vector<std::unique_ptr<capture_state>> unexplained; // ended invalidated, culprit not (yet) seen
-  std::vector<std::unique_ptr<capture_state>> ended_now;   // ended by the event at hand
+  std::vector<std::unique_ptr<capture_state>> open;            // in order of begin
+  std::vector<std::unique_ptr<capture_state>> unexplained;     // ended invalidated, culprit not (yet) seen
+  std::vector<std::unique_ptr<capture_state>> ended_now;       // ended by the event at hand
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> closed; // the last captures that ended: stream, begin
   memory_map memory;
   // Words that may be addresses, in device memory that was filled from the host: where each lies, and the word.
   std::map<std::uint64_t, std::uint64_t> table_words;

@@ -16,6 +16,7 @@ constexpr std::uint64_t external_flag = 1;
 
 constexpr int not_ready = 600; // an answer, not a failure
 
+constexpr std::size_t most_closed = 64;
 constexpr std::size_t most_unexplained = 256; // per process; a damaged trace must not pile them up
 
 void merge_into(reach& to, const reach& from) {
@@ -53,9 +54,11 @@ int preference(const capture_state& c, const event_view& v, capture_status statu
   return points;
 }
 
-// A capture that began after the call returned may have a status too, and is not known yet.
+// A capture that began after the call returned, or ended just before, may have a status too.
 bool begin_is_missing(const capture_state* c, const trace::capture_status_record& s, const event_view& v) {
-  return c == nullptr && s.begin < v.event->end;
+  if (c != nullptr || s.begin >= v.event->end) return false;
+  const auto& closed = v.process->closed;
+  return std::find(closed.begin(), closed.end(), std::pair(s.stream, s.begin)) == closed.end();
 }
 
 } // namespace
@@ -221,6 +224,8 @@ void model::close_capture(process_state& p, capture_state& c, event_view& v) {
   c.ended = true;
   c.end_ticks = v.event->end;
   c.end_ns = v.at_ns;
+  if (p.closed.size() >= most_closed) p.closed.erase(p.closed.begin());
+  p.closed.emplace_back(c.stream, c.begin_ticks);
   std::erase_if(p.capturing, [&](const auto& entry) { return entry.second == &c; });
   if (on_capture) on_capture(p, c);
   const auto it = std::find_if(p.open.begin(), p.open.end(), [&](const auto& o) { return o.get() == &c; });

@@ -18,14 +18,23 @@ def table(text, keys):
     return {tuple(row[:keys]): row[keys:] for row in rows[1:]}
 
 
+def traces(folder):
+    return set(pathlib.Path(folder).glob("*.cstrace")) if folder else set()
+
+
 def main():
     keys, measured_path, *command = sys.argv[1:]
+    folder = next((word.partition("=")[2] for word in command if word.startswith("CAPTURESAN_OUTPUT=")), None)
+    before = traces(folder)
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     if run.returncode == SKIPPED:
         print(run.stdout.strip())
         return SKIPPED
     if run.returncode:
         print(f"the probe ended with {run.returncode}: {run.stderr.strip()}")
+        return 1
+    if folder and traces(folder) == before:
+        print(f"no trace was written: the shim was not loaded; {run.stderr.strip()}")
         return 1
     measured = table(pathlib.Path(measured_path).read_text(), int(keys))
     found = table(run.stdout, int(keys))

@@ -108,6 +108,16 @@ TEST_CASE("a status of a capture whose begin is missing") {
   program p;
   p.refused(5, "cuMemAlloc_v2"); // no begin call in the trace
   CHECK(confidence_of(p, "CS105") == suspected);
+
+  // Another thread's capture that ended a moment before the status was read is no gap.
+  program two;
+  constexpr std::uint64_t s2 = 0x2000;
+  const std::uint64_t other = two.b.call(2, {.symbol = "cuStreamBeginCapture_v2", .stream = s2, .arg = {1}});
+  const std::uint64_t begin = two.begin();
+  two.b.call(2, {.symbol = "cuStreamEndCapture", .stream = s2, .arg = {graph, 1}});
+  two.b.status(1, s2, other, trace::capture_status::active);
+  two.refused(begin, "cuMemAlloc_v2");
+  CHECK(confidence_of(two, "CS105") == proved);
 }
 
 TEST_CASE("chunks used anew before they were read: from the beginning until the last of what they held") {
