@@ -35,21 +35,26 @@ node_scratch::~node_scratch() {
 
 namespace {
 
-// Tensor maps in a parameter block: 128 bytes, aligned to 64.
-void write_descriptors(thread_state* t, const u8* block, u32 bytes) {
+// Tensor maps in a parameter block: 128 bytes, aligned to 64 for the device. Parameters begin at 0x210 of its constant
+// bank on sm_90, so that a parameter of that alignment lies 48 bytes into the block (measured): what counts is the
+// distance from the begin of the parameter.
+void write_descriptors(thread_state* t, const parameter_layout& layout, const u8* block, u32 bytes) {
   constexpr u32 size = sizeof(CUtensorMap);
   if (!any_tensor_map()) {
     return;
   }
-  for (u32 at = 0; at + size <= bytes; at += 64) {
-    const tensor_extent e = find_tensor_map(block + at);
-    if (e.address != 0) {
-      trace::payload_record head{};
-      head.kind = trace::record_kind::descriptor;
-      head.aux = static_cast<u16>(at);
-      head.key = e.address;
-      head.value = e.bytes;
-      write_payload(t, head, nullptr, 0);
+  for (int i = 0; i < layout.count; ++i) {
+    const u32 end = u32{layout.offset[i]} + layout.size[i];
+    for (u32 at = layout.offset[i]; at + size <= end && at + size <= bytes; at += 64) {
+      const tensor_extent e = find_tensor_map(block + at);
+      if (e.address != 0) {
+        trace::payload_record head{};
+        head.kind = trace::record_kind::descriptor;
+        head.aux = static_cast<u16>(at);
+        head.key = e.address;
+        head.value = e.bytes;
+        write_payload(t, head, nullptr, 0);
+      }
     }
   }
 }
@@ -66,7 +71,7 @@ void fill_kernel(node_writer& w, node_out& out, const Params& p, kernel_handle k
   bool cut = false;
   const u32 bytes = pack_parameters(*w.layout, p.kernelParams, p.extra, w.block, max_parameter_bytes, cut);
   w.whole = w.whole && !cut;
-  write_descriptors(w.t, w.block, bytes);
+  write_descriptors(w.t, *w.layout, w.block, bytes);
   out.record.type = trace::node_type::kernel;
   out.record.value[0] = k.key();
   out.record.value[1] = operand::pack_grid(p.gridDimX, p.gridDimY, p.gridDimZ);
