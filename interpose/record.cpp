@@ -35,6 +35,10 @@ bool wanted(call_frame& f) {
     f.t->context = f.arg[0];
     return true;
   }
+  // These change it too; which one is current afterwards the next call that sets one will tell.
+  if (f.cls == call_class::context_pop || f.cls == call_class::context_create || f.cls == call_class::context_destroy) {
+    f.t->context = unknown_context;
+  }
   switch (f.when) {
   case trace::record_when::always:
     return true;

@@ -26,6 +26,8 @@ struct descriptor_slot {
 };
 inline constexpr std::size_t max_descriptors = 8192;
 
+inline constexpr u64 unknown_context = ~u64{0};
+
 struct alignas(64) thread_state {
   // One cache line with all that a repeated call looks at, and one with `like`.
   u64 session;                // == process_state::session while this state is valid
