@@ -60,7 +60,8 @@ void block_out(u64 base, u64 bytes) {
   if (b == nullptr) {
     return;
   }
-  const u64 line = python_line(); // who was given the block: no stack can be taken here, under the lock of the allocator
+  const u64 line =
+      python_line(); // who was given the block: no stack can be taken here, under the lock of the allocator
   bool is_private = false;
   if (window_is_open()) {
     const thread_state* t = thread_if_any();

@@ -12,8 +12,8 @@ namespace capturesan::shim {
 void write_python_stack(thread_state* t);
 
 // Which instruction of a Python program the calling thread is at, in its innermost frame: the same number for the same
-// one as long as its code object lives; seldom for another one too. 0 = no Python here, or a CPython whose frames are not known (3.11 to 3.13 are).
-// A few loads, no lock; call find_python_line() once before.
+// one as long as its code object lives; seldom for another one too. 0 = no Python here, or a CPython whose frames are
+// not known (3.11 to 3.13 are). A few loads, no lock; call find_python_line() once before.
 void find_python_line();
 u16 python_line();
 

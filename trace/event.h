@@ -40,7 +40,7 @@ inline constexpr std::size_t slot_bytes = 64;
          "instantiates it")                                                                                            \
   RECORD(descriptor, 20, "a tensor map in the parameters of the node that follows")                                    \
   RECORD(block, 21, "a block of a framework's allocator that a node of this graph refers to")                          \
-  RECORD(again, 22, "up to six calls that differ from earlier ones of this chunk in nothing but their times")            \
+  RECORD(again, 22, "up to six calls that differ from earlier ones of this chunk in nothing but their times")          \
   RECORD(pointers, 23, "words that may be addresses of device memory, in what a copy of the event takes to the device")
 
 enum class record_kind : std::uint8_t {
