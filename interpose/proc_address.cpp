@@ -105,14 +105,19 @@ __attribute__((visibility("hidden"))) void* capturesan_real_dlopen;
 __attribute__((visibility("hidden"), used)) void* capturesan_dlsym_answer(void* handle, const char* name) {
   if (capturesan_real_dlsym == nullptr) {
     const errno_keeper keep;
-    start();
     // libc_dlsym finds the libc function itself by version, so this cannot come back here.
     capturesan_real_dlsym = libc_entry("dlsym");
   }
-  if (!is_driver_name(name) || handle == RTLD_NEXT || options.off) {
+  // Sanitizers look up the functions of libc that they stand in front of, and until they have them none of these can be
+  // called: whoever asks for something else must find us asleep.
+  if (!is_driver_name(name) || handle == RTLD_NEXT) {
     return nullptr;
   }
   const errno_keeper keep;
+  start();
+  if (options.off) {
+    return nullptr;
+  }
   void* at = libc_dlsym(handle, name);
   if (own_address(at)) {
     // The global scope begins with our own exports: a program that asks whether there is a driver must not find us

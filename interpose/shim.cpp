@@ -27,6 +27,7 @@ __thread u32 own_depth;
 namespace {
 
 std::atomic<u32> started; // 0 no, 1 being done, 2 done
+std::atomic<u32> starter; // thread that does it
 u32 first_pid;
 pthread_key_t thread_key;
 bool have_thread_key;
@@ -272,11 +273,16 @@ void start() {
   }
   u32 none = 0;
   if (!started.compare_exchange_strong(none, 1, std::memory_order_acquire)) {
+    // What is called below may be somebody else's, who may look for a symbol and so come back here.
+    if (starter.load(std::memory_order_relaxed) == static_cast<u32>(raw(SYS_gettid))) {
+      return;
+    }
     while (started.load(std::memory_order_acquire) != 2) {
       raw(SYS_sched_yield);
     }
     return;
   }
+  starter.store(static_cast<u32>(raw(SYS_gettid)), std::memory_order_relaxed);
   read_environment();
   first_pid = static_cast<u32>(raw(SYS_getpid));
   if (!options.off && !map_state()) {

@@ -66,6 +66,25 @@ class Run(RealTest):
                                   cwd=self.folder, env=clean_environment(), capture_output=True, check=False)
             self.assertEqual((done.stdout, done.returncode), (plain.stdout, plain.returncode), done.stderr)
 
+    def test_programs_with_a_sanitizer_in_them(self):
+        # It looks up every function that it stands in front of, and calls none of them before.
+        environment = {**clean_environment(), "LD_LIBRARY_PATH": str(BUILD / "lib/sim")}
+        ran = 0
+        for program in (BUILD / "tests/cli/sanitized_address", BUILD / "tests/cli/sanitized_thread"):
+            if not program.exists():
+                continue
+            plain = subprocess.run([program], env=environment, capture_output=True, text=True, timeout=60, check=False)
+            if "captured: no" not in plain.stdout:
+                continue  # a kernel that lays out memory in a way this sanitizer cannot have
+            ran += 1
+            shutil.rmtree(self.folder / "t", ignore_errors=True)
+            done = self.run_sim(program)
+            self.assertEqual(done.stdout, plain.stdout, done.stderr)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn("== CS101 host-sync-in-capture", done.stderr)
+        if not ran:
+            self.skipTest("no sanitizer works here")
+
     def test_check_finds_what_run_found(self):
         self.run_sim(MISTAKE, options=["--report", "json=a.json"])
         done = self.call("check", "--report", "json", "t")
