@@ -66,6 +66,27 @@ class Run(RealTest):
                                   cwd=self.folder, env=clean_environment(), capture_output=True, check=False)
             self.assertEqual((done.stdout, done.returncode), (plain.stdout, plain.returncode), done.stderr)
 
+    def test_a_context_set_anew_is_recorded(self):
+        # Which context is current decides which device memory and code belong to. Setting it again is no news; setting it after it was
+        # popped, or after another one was created, is.
+        program = """
+import ctypes
+cu = ctypes.CDLL("libcuda.so.1")
+a, b, out = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+cu.cuInit(0)
+cu.cuDevicePrimaryCtxRetain(ctypes.byref(a), 0)
+cu.cuCtxSetCurrent(a)
+cu.cuCtxSetCurrent(a)
+cu.cuCtxPopCurrent_v2(ctypes.byref(out))
+cu.cuCtxSetCurrent(a)
+cu.cuCtxCreate_v2(ctypes.byref(b), 0, 0)
+cu.cuCtxSetCurrent(a)
+cu.cuCtxSetCurrent(a)
+"""
+        self.run_sim("python3", "-c", program, options=["--allow-empty"])
+        calls = re.findall(r"call=(cuCtx\w+)", self.call("dump", "t").stdout)
+        self.assertEqual(calls, ["cuCtxSetCurrent", "cuCtxPopCurrent_v2", "cuCtxSetCurrent", "cuCtxCreate_v2", "cuCtxSetCurrent"])
+
     def test_programs_with_a_sanitizer_in_them(self):
         # It looks up every function that it stands in front of, and calls none of them before.
         environment = {**clean_environment(), "LD_LIBRARY_PATH": str(BUILD / "lib/sim")}
@@ -217,27 +238,6 @@ class Traces(RealTest):
         self.assertEqual([o["kind"] for o in objects], [line.split()[0] for line in lines])
         # One line a record: nothing may break a line or the terminal.
         self.assertNotRegex(done.stdout, "[\x00-\x09\x0b-\x1f\x7f]")
-
-    def test_a_context_set_anew_is_recorded(self):
-        # Which context is current decides which device memory and code belong to. Setting it again is no news; setting it after it was
-        # popped, or after another one was created, is.
-        program = """
-import ctypes
-cu = ctypes.CDLL("libcuda.so.1")
-a, b, out = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
-cu.cuInit(0)
-cu.cuDevicePrimaryCtxRetain(ctypes.byref(a), 0)
-cu.cuCtxSetCurrent(a)
-cu.cuCtxSetCurrent(a)
-cu.cuCtxPopCurrent_v2(ctypes.byref(out))
-cu.cuCtxSetCurrent(a)
-cu.cuCtxCreate_v2(ctypes.byref(b), 0, 0)
-cu.cuCtxSetCurrent(a)
-cu.cuCtxSetCurrent(a)
-"""
-        self.run_sim("python3", "-c", program, options=["--allow-empty"])
-        calls = re.findall(r"call=(cuCtx\w+)", self.call("dump", "t").stdout)
-        self.assertEqual(calls, ["cuCtxSetCurrent", "cuCtxPopCurrent_v2", "cuCtxSetCurrent", "cuCtxCreate_v2", "cuCtxSetCurrent"])
 
     def test_dump_into_a_closed_pipe(self):
         done = self.call("-c", f"{REAL} dump t | head -1", command="sh")
