@@ -150,6 +150,8 @@ struct audit_summary {
   std::vector<graph_summary> graphs;
   std::vector<rule_status> rules;
   std::uint64_t events = 0, replays = 0, dropped = 0, processes = 0, threads = 0;
+  // Driver calls alone are nothing to judge: what is looked for has to do with captures and graphs.
+  bool nothing_captured() const { return captures_begun == 0 && captures.empty() && graphs.empty() && replays == 0; }
   bool complete = true;           // nothing dropped, truncated or unreadable
   std::vector<std::string> notes; // in words: what was not covered, given up, unsupported
   std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> coverage; // --cupti=verify: name -> {shim, CUPTI}

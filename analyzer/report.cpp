@@ -108,9 +108,9 @@ report_counts count_findings(const report_data& data) {
 verdict verdict_of(const report_data& data) {
   const bool gaps = !data.uncovered.empty() || !data.unreadable.empty() || data.running;
   if (!data.summary.complete || gaps) return verdict::incomplete;
-  if (data.summary.events == 0) return verdict::nothing_captured;
   const report_counts counts = count_findings(data);
-  return counts.errors + counts.warnings > 0 ? verdict::findings : verdict::clean;
+  if (counts.errors + counts.warnings > 0) return verdict::findings;
+  return data.summary.nothing_captured() ? verdict::nothing_captured : verdict::clean;
 }
 
 std::string last_line(const report_data& data) {

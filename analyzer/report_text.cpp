@@ -83,7 +83,10 @@ std::string place(const stack_frame& frame) {
 std::string frame_text(const stack_frame& frame) {
   std::string text = frame.symbol.empty() ? std::string("??") : shown(frame.symbol);
   if (const std::string where = place(frame); !where.empty()) return text + "  " + where;
-  if (!frame.module.empty()) return text + fmt::format("  ({}+{:#x})", shown(frame.module), frame.offset);
+  // The offset belongs to what stands before it: to the function, if its name is known.
+  if (!frame.module.empty() && frame.symbol.empty())
+    return text + fmt::format("  ({}+{:#x})", shown(frame.module), frame.offset);
+  if (!frame.module.empty()) return fmt::format("{}+{:#x}  ({})", text, frame.offset, shown(frame.module));
   if (frame.address) text += fmt::format("  [{:#x}]", frame.address);
   return text;
 }

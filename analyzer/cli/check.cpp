@@ -128,12 +128,13 @@ int baseline_command(const invocation& in) {
   made.value()->finish();
   report_data data = describe(*made.value(), in.options);
   add_sessions(data, in.arguments);
-  if (data.summary.events == 0 && !in.options.flag("allow-empty")) {
+  if (data.summary.nothing_captured() && !in.options.flag("allow-empty")) {
     say("baseline: nothing was captured, so nothing was written down");
     return exit_nothing;
   }
   const bool incomplete = verdict_of(data) == verdict::incomplete;
-  if (incomplete) say("baseline: the trace is incomplete, so findings may be missing");
+  if (incomplete)
+    say("baseline: the trace is incomplete, so findings may be missing; `run --keep-trace` keeps all of it");
   if (incomplete && in.options.flag("strict")) return exit_incomplete;
   const std::string text = baseline_text(data);
   if (!in.options.given("baseline")) {

@@ -15,7 +15,7 @@ struct outcome {
   bool incomplete = false;       // dropped, cut off, or a process not covered
   bool strict = false;           // --strict
   std::optional<int> child_exit; // 128 + signal if it was killed
-  bool nothing_captured = false; // no driver call was seen
+  bool nothing_captured = false; // neither a capture nor a graph was seen
   bool allow_empty = false;      // --allow-empty
 };
 

@@ -73,7 +73,12 @@ int open_beside(const std::string& file, std::string& name) {
 result<std::optional<std::string>> try_file(const std::string& file) {
   const std::string target = resolved(file);
   std::string beside;
-  const bool absent = ::access(target.c_str(), F_OK) != 0 && errno == ENOENT;
+  struct stat there {};
+  const bool absent = ::stat(target.c_str(), &there) != 0 && errno == ENOENT;
+  // Opened and closed again, a pipe would be at its end for a reader that waits already.
+  if (!absent && S_ISFIFO(there.st_mode) && ::access(target.c_str(), W_OK) == 0) {
+    return std::optional(fmt::format("{}:{}", there.st_dev, there.st_ino));
+  }
   const int fd =
       absent ? open_beside(target, beside) : ::open(target.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd < 0 && errno == ENXIO) return std::optional<std::string>(); // a pipe nobody reads yet
@@ -166,7 +171,9 @@ bool write_file(const std::string& file, const std::string& text) {
   // A folder that takes no new file, or a file that is a mount of its own.
   if (!written && !in_place && (errno == EACCES || errno == EPERM || errno == EBUSY || errno == EXDEV)) in_place = true;
   if (in_place) written = write_in_place(target, text);
-  if (!written) say(fmt::format("{} could not be written: {}", file, std::strerror(errno)));
+  if (!written)
+    say(fmt::format("{} could not be written: {}", file,
+                    errno == ENXIO ? "nobody reads the pipe" : std::strerror(errno)));
   return written;
 }
 

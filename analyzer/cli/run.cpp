@@ -272,6 +272,8 @@ int watched_run::report() {
   }
   if (data.summary.events == 0 && !removed && !in_.options.flag("allow-empty")) {
     say(fmt::format("no driver call was seen; `capturesan doctor -- {}` looks for the reason", in_.program[0]));
+  } else if (verdict_of(data) == verdict::nothing_captured && !removed && !in_.options.flag("allow-empty")) {
+    say("no capture and no graph was seen, so nothing was judged; --allow-empty accepts that");
   } else if (verdict_of(data) == verdict::clean && !data.summary.notes.empty()) {
     say(fmt::format("{} note{}: capturesan report {}", data.summary.notes.size(),
                     data.summary.notes.size() == 1 ? "" : "s", shown_path(folder_)));

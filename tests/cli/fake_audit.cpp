@@ -75,7 +75,7 @@ class fake_audit : public audit {
     summary_.dropped += in.value("dropped", std::uint64_t{0});
     summary_.complete = summary_.complete && in.value("complete", true);
     summary_.replays += in.value("replays", std::uint64_t{0});
-    summary_.captures.resize(summary_.captures.size() + in.value("captures", std::size_t{0}));
+    summary_.captures.resize(summary_.captures.size() + in.value("captures", std::size_t{events > 0 ? 1u : 0u}));
     summary_.driver = {in.value("driver", "real"), "580.159.04", "NVIDIA H200"};
     for (const json& note : in.value("notes", json::array())) summary_.notes.push_back(note);
     for (const json& one : in.value("findings", json::array())) {

@@ -123,10 +123,14 @@ cu.cuCtxSetCurrent(a)
         self.assertEqual(self.call("check", "t").returncode, 4)
         self.assertEqual(self.call("check", "--allow-empty", "t").returncode, 0)
 
-    def test_driver_calls_without_captures_are_something(self):
+    def test_driver_calls_without_captures_are_nothing_to_judge(self):
         done = self.run_sim(CHILD, "cuda", "exit", "0")
+        self.assertEqual(done.returncode, 4, done.stderr)
+        self.assertIn("no capture and no graph was seen", done.stderr)
+        self.assertRegex(self.last_line(done.stderr), r", nothing captured; .* 0 captures, 0 replays, [1-9]\d* events?,")
+        self.assertEqual(self.call("check", "t").returncode, 4)
+        done = self.call("run", "--driver", "sim", "--allow-empty", "-o", "u", "--", CHILD, "cuda", "exit", "0")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertRegex(self.last_line(done.stderr), r"0 captures, 0 replays, [1-9]\d* events?,")
 
     def test_killed_program(self):
         done = self.run_sim(CHILD, "cuda", "kill", "9")

@@ -50,7 +50,8 @@ class Recipe(unittest.TestCase):
         self.assertTrue(all(("uses" in step) != ("run" in step) for step in steps))
         scripts = {step["name"]: step["run"] for step in steps if "run" in step}
         self.assertEqual(list(scripts), ["Install CaptureSan", "Build the project", "Audit"])
-        self.assertIn('cmake --install build/ci --component capturesan --prefix "$CAPTURESAN"', scripts["Install CaptureSan"])
+        install = ["./scripts/set-up", "./scripts/build ci", 'cmake --install build/ci --component capturesan --prefix "$CAPTURESAN"']
+        self.assertEqual(scripts["Install CaptureSan"].splitlines()[1:], install)
         self.shell(scripts["Build the project"])
         output = self.shell(scripts["Audit"], code=1)
         self.assertIn("::error file=waits_in_capture.c,line=7,title=CS101", output)
