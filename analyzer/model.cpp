@@ -75,7 +75,9 @@ last_record last_record_of(const event_view& v) {
   return v.operand_open ? last_record::open_capture : last_record::ended_capture;
 }
 
-pointer_state state_of(const process_state& p, const pointer_use& use) {
+pointer_state state_of(const process_state& p, const pointer_use& use, std::int64_t entry_ns) {
+  // What goes while the call is under way was there when it was made: a callback may free what it was passed.
+  if (!use.memory->live && use.memory->freed_ns > entry_ns) return pointer_state::live;
   if (!use.memory->live) return p.memory.find(use.address) ? pointer_state::other_owner : pointer_state::unmapped;
   if (!use.block || use.block->live) return pointer_state::live;
   // A block of a private pool is kept for the graphs of that pool, whatever the framework says about it. A pool may
@@ -200,6 +202,10 @@ void model::apply_call(process_state& p, event_view& v, const thread_cursor& rec
     p.graphs[e.arg[0]] = copy;
     break;
   }
+  case call_class::graph_edit:
+    // A call that changes a node names only the node.
+    (e.arg[0] != 0 ? p.graphs[e.arg[0]].edited_ns : p.node_edited_ns) = v.at_ns;
+    break;
   case call_class::graph_destroy:
     graph_destroyed(p, v);
     keep_dead_if_needed(p);

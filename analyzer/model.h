@@ -132,6 +132,7 @@ struct graph_state {
   std::int64_t begin_ns = 0, end_ns = 0;  // of the capture
   std::uint32_t stack = 0;                // where it began
   std::string place;                      // line of the Python program that captured it; empty if not known
+  std::int64_t edited_ns = 0;             // last change by hand
   bool instantiated = false;
 };
 
@@ -276,6 +277,7 @@ struct process_state {
   std::unordered_map<std::uint64_t, graph_state> graphs;
   std::unordered_map<std::uint64_t, std::unique_ptr<exec_state>> execs;
   std::map<std::uint64_t, graph_block> graph_blocks; // by address
+  std::int64_t node_edited_ns = 0;                   // last change by hand of a node of some graph
   std::vector<failed_build> failed_builds;
   std::unordered_map<std::uint32_t, growth_site> growth; // by stack of the instantiation
   std::unordered_set<std::uint64_t> launched;            // functions
@@ -364,7 +366,7 @@ class model {
   static void note_refused(event_view& v);
   static void note_beside(process_state& p, event_view& v);
   static void note_capture_end(process_state& p, event_view& v, capture_state& c);
-  static void judge_dropped(const process_state& p, graph_state& g, exec_state* x, bool whole,
+  static void judge_dropped(const process_state& p, graph_state& g, const exec_state* x, bool whole,
                             std::vector<notice>& out);
   static void graph_destroyed(process_state& p, event_view& v);
   static void abandoned_at_end(process_state& p, std::vector<notice>& out);
@@ -398,7 +400,7 @@ class model {
   void edit_exec(process_state& p, event_view& v, const thread_cursor& records);
   void launch_graph(process_state& p, event_view& v);
   void pending_launch(process_state& p, event_view& v);
-  static void find_stale(process_state& p, event_view& v, bool first);
+  static bool find_stale(process_state& p, event_view& v, bool first);
   static void describe_origin(process_state& p, exec_state& x, const event_view& v);
   static void replace_nodes(exec_state& x, std::uint64_t handle, exec_state& fresh);
 
@@ -435,7 +437,8 @@ stream_key key_of(std::uint64_t stream, bool per_thread_variant, std::uint32_t t
 stream_kind kind_of_stream(const event_view& v);
 thread_role role_of(const event_view& v);
 last_record last_record_of(const event_view& v);
-pointer_state state_of(const process_state& p, const pointer_use& use);
+// At a call that was made at `entry_ns`.
+pointer_state state_of(const process_state& p, const pointer_use& use, std::int64_t entry_ns);
 std::string stream_name(const process_state& p, stream_key key);
 
 } // namespace capturesan

@@ -55,6 +55,13 @@ bool kernel_may_copy(const process_state& p, const exec_state& x, const dropped_
   return false;
 }
 
+// A node that copies to the same place, however it came into the graph.
+bool added_by_hand(const exec_state& x, const dropped_call& d) {
+  return d.target != 0 && std::any_of(x.pointers.begin(), x.pointers.end(), [&](const pointer_use& u) {
+           return x.nodes[u.node].type == trace::node_type::memcpy && u.address == d.target;
+         });
+}
+
 } // namespace
 
 kept_call model::keep(const event_view& v) {
@@ -178,20 +185,23 @@ void model::note_capture_end(process_state& p, event_view& v, capture_state& c) 
   if (!c.dropped.empty()) p.graphs[v.event->arg[0]].lacking = std::make_shared<capture_state>(c);
 }
 
-// Once the nodes of the graph are known, or never will be (`x` null).
-void model::judge_dropped(const process_state& p, graph_state& g, exec_state* x, bool whole, std::vector<notice>& out) {
+// Once the nodes of the graph are known, or never will be (`x` null): then no replay lacks anything, and the program
+// may have noticed.
+void model::judge_dropped(const process_state& p, graph_state& g, const exec_state* x, bool whole,
+                          std::vector<notice>& out) {
   if (!g.lacking) return;
   for (dropped_call& d : g.lacking->dropped) {
+    if (x != nullptr && added_by_hand(*x, d)) continue;
     notice n;
     n.what = own_event::operation_dropped;
     n.about = std::move(d.about);
     n.kept_capture = g.lacking;
     n.capture = g.lacking.get();
     const bool copies_unknown = g.lacking->writes_cut || (d.target == 0 && g.lacking->operations > d.operations);
-    if (copies_unknown) {
+    if (copies_unknown || x == nullptr) {
       n.instead = substitute::possible;
     } else if (g.lacking->kernels > d.kernels) {
-      const bool may = x == nullptr || !whole || kernel_may_copy(p, *x, d);
+      const bool may = !whole || kernel_may_copy(p, *x, d);
       n.instead = may ? substitute::possible : substitute::unlikely;
     }
     out.push_back(std::move(n));

@@ -82,7 +82,8 @@ void model::describe_origin(process_state& p, exec_state& x, const event_view& v
     x.begin_stack = g->second.stack;
     if (g->second.capture != 0) {
       x.begin_ns = g->second.begin_ns;
-      x.end_ns = g->second.end_ns;
+      // A graph that was changed by hand may name what was allocated until then.
+      x.end_ns = std::max({g->second.end_ns, g->second.edited_ns, p.node_edited_ns});
     }
   }
   if (x.place.empty()) x.place = python_place(v.python);
@@ -236,8 +237,7 @@ void model::launch_graph(process_state& p, event_view& v) {
   if (x.unknown) return;
   stacks_gone(p, x, v);
   if (!x.changed && x.epoch == p.memory_epoch()) return;
-  find_stale(p, v, x.replays == 1);
-  x.changed = false;
+  x.changed = find_stale(p, v, x.replays == 1);
   x.epoch = p.memory_epoch();
 }
 
@@ -254,8 +254,11 @@ void model::pending_launch(process_state& p, event_view& v) {
   find_stale(p, v, x.replays == 1);
 }
 
-// Addresses of the exec whose memory is not what it was.
-void model::find_stale(process_state& p, event_view& v, bool first) {
+// Addresses of the exec whose memory is not what it was. True if some of it went while the launch was under way, so
+// that the next one must look again.
+bool model::find_stale(process_state& p, event_view& v, bool first) {
+  const std::int64_t entry = p.trace.to_ns(v.event->begin);
+  bool again = false;
   for (pointer_use& u : v.exec->pointers) {
     if (!v.exec->nodes[u.node].enabled) continue;
     if (!u.memory->live) {
@@ -264,10 +267,12 @@ void model::find_stale(process_state& p, event_view& v, bool first) {
         u.memory = std::move(now);
       }
     }
-    const pointer_state now = state_of(p, u);
+    again = again || (!u.memory->live && u.memory->freed_ns > entry);
+    const pointer_state now = state_of(p, u, entry);
     if (first || (now != pointer_state::live && now != u.seen)) v.pointers.push_back(&u);
     u.seen = now;
   }
+  return again;
 }
 
 } // namespace capturesan

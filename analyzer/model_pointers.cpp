@@ -196,10 +196,32 @@ void model::table_copied(process_state& p, const event_view& v, const thread_cur
   }
 }
 
+namespace {
+
+// An address right behind the memory of another parameter is as likely the end of that as the begin of what follows.
+void doubt_ends(const exec_state& x, std::span<pointer_use> uses, std::span<pointer_use> own) {
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> extents; // begin and end
+  for (const pointer_use& u : uses) extents.emplace_back(u.owner().base, u.owner().base + u.owner().size);
+  for (const pointer_use& u : own)
+    for (const auto& [base, size] : x.own_memory)
+      if (u.address - base < size) extents.emplace_back(base, base + size);
+  for (const auto part : {uses, own}) {
+    for (pointer_use& u : part) {
+      if (u.sure != certainty::typed && u.sure != certainty::declared) continue;
+      const bool behind =
+          std::any_of(extents.begin(), extents.end(), [&](const auto& e) { return e.second == u.address; });
+      if (behind) u.sure = certainty::inferred;
+    }
+  }
+}
+
+} // namespace
+
 // Words of the parameter block that are addresses. A parameter of 8 bytes is a pointer if it points somewhere; a word
 // inside a larger one may be one, unless the kernel's name says what it is.
 void model::read_parameters(process_state& p, exec_state& x, std::uint32_t node, std::span<const std::byte> block) {
   const exec_node& n = x.nodes[node];
+  const std::size_t first_use = x.pointers.size(), first_own = x.memory.uses.size();
   bool resolved = false;
   const auto use = [&](std::size_t at, std::int32_t parameter, std::size_t offset, certainty sure) {
     const bool described = std::any_of(descriptors_.begin(), descriptors_.end(),
@@ -251,6 +273,7 @@ void model::read_parameters(process_state& p, exec_state& x, std::uint32_t node,
       }
     }
   }
+  doubt_ends(x, std::span(x.pointers).subspan(first_use), std::span(x.memory.uses).subspan(first_own));
   coverage& covered = x.nodes[node].covered;
   if (resolved) {
     covered = coverage::resolved;
@@ -395,7 +418,8 @@ void model::stacks_gone(process_state& p, const exec_state& x, const event_view&
     if (a.kind != memory_kind::stack || !a.live || a.made_thread != v.thread->index) continue;
     if (sp >= a.stack_high || a.base + a.size > sp) continue;
     note_end(a, v);
-    a.freed_by = nullptr; // no call: the function returned
+    a.freed_ns = p.trace.to_ns(v.event->begin); // at the latest
+    a.freed_by = nullptr;                       // no call: the function returned
     p.memory.changed();
   }
 }

@@ -270,7 +270,7 @@ field_value subject::memory_field(field_id id) const {
   case field_id::mem_kind:
     return word(a.kind);
   case field_id::mem_state:
-    return word(state_of(*view_.process, u));
+    return word(state_of(*view_.process, u, view_.process->trace.to_ns(view_.event->begin)));
   case field_id::mem_base:
     return number(static_cast<std::int64_t>(a.base));
   case field_id::mem_size:

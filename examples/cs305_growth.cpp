@@ -1,6 +1,7 @@
 // Each step captures and instantiates the same graph, launches it once and forgets it: memory grows with every step.
 //
 // EXPECT: CS305 cuGraphInstantiateWithFlags
+// SHOW: suspected
 // CAPTURES: 40
 // REPLAYS: 40
 // EVENTS: 240

@@ -1,6 +1,7 @@
 // The twin of cs305_growth: each one is destroyed once it has run.
 //
 // EXPECT: none
+// SHOW: suspected
 // CAPTURES: 40
 // REPLAYS: 40
 // EVENTS: 280
