@@ -132,6 +132,37 @@ cu.cuCtxSetCurrent(a)
         done = self.call("run", "--driver", "sim", "--allow-empty", "-o", "u", "--", CHILD, "cuda", "exit", "0")
         self.assertEqual(done.returncode, 0, done.stderr)
 
+    def host_memory(self, case, **environment):
+        program = BUILD / "tests/cli/host_memory"
+        if not program.exists():
+            self.skipTest("built without the simulated driver")
+        shutil.rmtree(self.folder / "t", ignore_errors=True)
+        done = self.run_sim(program, case, options=["--report", "json=a.json"], environment=environment)
+        found = [(f["rule"], "munmap" in f["message"], "realloc" in f["message"]) for f in json.loads((self.folder / "a.json").read_text())["findings"]]
+        return done, [f for f in found if f[0] == "CS207"]
+
+    def test_memory_that_a_failed_call_leaves_is_still_there(self):
+        for case in ("unaligned", "nothing", "too-much"):
+            with self.subTest(case):
+                done, found = self.host_memory(case)
+                self.assertEqual((done.stdout, found), ("munmap -1\n", []), done.stderr)
+        done, found = self.host_memory("unmapped")
+        self.assertEqual((done.stdout, found), ("munmap 0\n", [("CS207", True, False)]), done.stderr)
+
+    def test_realloc_takes_a_block_away_only_if_it_moves(self):
+        for case in ("realloc-stays", "realloc-fails"):
+            with self.subTest(case):
+                done, found = self.host_memory(case)
+                self.assertEqual((done.returncode, found), (0, []), done.stderr)
+        done, found = self.host_memory("realloc-moves")
+        self.assertEqual(found, [("CS207", False, True)], done.stderr)
+
+    def test_a_block_got_from_a_realloc_under_way_is_not_gone(self):
+        done, found = self.host_memory("race", LD_PRELOAD=str(BUILD / "tests/cli/slow_realloc.so"))
+        if done.stdout == "other block\n":
+            self.skipTest("this allocator gave another block")
+        self.assertEqual((done.stdout, found), ("same block\n", []), done.stderr)
+
     def test_killed_program(self):
         done = self.run_sim(CHILD, "cuda", "kill", "9")
         self.assertEqual(done.returncode, 137)
