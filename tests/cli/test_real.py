@@ -176,6 +176,17 @@ cu.cuCtxSetCurrent(a)
         self.run_sim("sh", "-c", f'{CHILD} cuda; echo "<$LD_PRELOAD$CAPTURESAN_OUTPUT>"', options=["--children", "none"])
         self.assertEqual(self.traces(), [])
 
+    def test_children_of_bash(self):
+        # Bash has a getenv, setenv and unsetenv of its own, and every library that asks for these gets them.
+        bash = shutil.which("bash")
+        if not bash:
+            self.skipTest("no bash")
+        other = str(BUILD / "tests/cli/slow_realloc.so")  # the user's own: stays
+        script = f'{CHILD} cuda; echo "<$LD_PRELOAD|$CAPTURESAN_OUTPUT>"; env | grep -c CAPTURESAN'
+        done = self.run_sim(bash, "-c", script, options=["--children", "none"], environment={"LD_PRELOAD": other})
+        self.assertIn(f"<{other}|>\n0\n", done.stdout, done.stderr)
+        self.assertEqual(self.traces(), [])
+
     def test_waits_for_traced_processes_that_outlive_the_program(self):
         begin = time.monotonic()
         done = self.run_sim("sh", "-c", f"({CHILD} cuda sleep 1500 cuda >/dev/null 2>&1 &) ; sleep 0.5; exec {CHILD} cuda", options=["--wait", "20"])
