@@ -6,6 +6,7 @@ import shutil
 import signal
 import struct
 import subprocess
+import sys
 import time
 import unittest
 
@@ -213,6 +214,29 @@ cu.cuCtxSetCurrent(a)
         self.assertIn("still running", done.stdout)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertRegex(self.last_line(done.stdout), r" [1-9]\d* rules")
+
+    def test_a_process_that_cannot_open_its_trace_is_not_covered(self):
+        # No descriptor left while the driver is called for the first time (setrlimit(2)): nothing can be recorded.
+        program = """
+import ctypes, resource, sys
+cu = ctypes.CDLL("libcuda.so.1")
+limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+if sys.argv[1] == "none":
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
+cu.cuInit(0)
+"""
+        script = f'{sys.executable} -c "$1" "$2" && exec {FIXED}'
+        done = self.run_sim("sh", "-c", script, "sh", program, "some", options=["--strict"])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        shutil.rmtree(self.folder / "t")
+        done = self.run_sim("sh", "-c", script, "sh", program, "none", options=["--strict"])
+        for again in (done, self.call("check", "--strict", "t")):
+            self.assertEqual(again.returncode, 3, again.stderr)
+            self.assertRegex(done.stderr + again.stdout, r"not covered: pid \d+ .*python.* could not open its trace")
+            self.assertIn(", incomplete; ", self.last_line(again.stderr or again.stdout))
+            self.assertIn(", 1 process not covered; ", self.last_line(again.stderr or again.stdout))
+        done = self.call("run", "--driver", "sim", "-o", "t", "--", FIXED)
+        self.assertEqual(done.returncode, 2, done.stderr)
 
     def test_garbage_in_the_folder(self):
         done = self.run_sim("sh", "-c", f'echo rubbish >"$CAPTURESAN_OUTPUT/process-1-1.cstrace"; exec {CHILD} cuda', options=["--strict"])
