@@ -6,8 +6,10 @@
 
 namespace capturesan::shim {
 
-void write_foreign_event(thread_state* t, trace::foreign_id id, u64 a, u64 b, u64 c, bool with_stack) {
-  const u64 begin = now_ticks();
+void write_foreign_event(thread_state* t, trace::foreign_id id, u64 a, u64 b, u64 c, bool with_stack, u64 begin) {
+  if (begin == 0) {
+    begin = now_ticks();
+  }
   t->busy = 1;
   const auto number = static_cast<std::size_t>(id);
   std::atomic<u8>& named = process->named_calls[number];

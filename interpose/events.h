@@ -7,7 +7,8 @@
 namespace capturesan::shim {
 
 // Writes one, with its name before its first use. Not while the thread is writing another record (`busy`).
-void write_foreign_event(thread_state* t, trace::foreign_id id, u64 a, u64 b, u64 c, bool with_stack);
+// `begin`: ticks at which it happened; 0 is now.
+void write_foreign_event(thread_state* t, trace::foreign_id id, u64 a, u64 b, u64 c, bool with_stack, u64 begin = 0);
 
 // The calling thread's state if it has one already; never makes one.
 thread_state* thread_if_any();

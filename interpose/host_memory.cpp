@@ -13,6 +13,7 @@ namespace {
 struct host_range {
   std::atomic<u64> begin, end; // begin 0 = free
   std::atomic<u64> exec;
+  std::atomic<u64> leaving; // number of the call that may be taking it away just now; 0 = none
 };
 // Not in process_state: `free` may come before anything else. A forked child is recognised by its session.
 host_range ranges[max_host_ranges];
@@ -21,7 +22,8 @@ std::atomic<u64> highest;
 std::atomic<u32> top; // one past the last slot ever used
 std::atomic<u64> not_kept;
 std::atomic<u64> owner_session;
-spin_lock table_lock; // writers only
+std::atomic<u64> departures; // numbers given to calls so far
+spin_lock table_lock;        // writers only
 
 // Pages that a range lies in, by hash: a program frees thousands of times a second, and nearly all of it is elsewhere.
 class page_marks {
@@ -108,6 +110,7 @@ void add_range(thread_state* t, u64 exec, u64 begin, u64 bytes) {
     }
     r.end.store(end, std::memory_order_relaxed);
     r.exec.store(exec, std::memory_order_relaxed);
+    r.leaving.store(0, std::memory_order_relaxed);
     r.begin.store(begin, std::memory_order_release);
     marks.add(begin, end);
     if (end > highest.load(std::memory_order_relaxed)) {
@@ -119,8 +122,8 @@ void add_range(thread_state* t, u64 exec, u64 begin, u64 bytes) {
   could_not_keep(t);
 }
 
-// True if a range meets [begin, end); takes it out.
-bool take_out(u64 begin, u64 end) {
+// True if a range meets [begin, end) that no other call is taking away; marks it as leaving by `call`.
+bool mark_leaving(u64 begin, u64 end, u64 call) {
   bool met = false;
   const u32 used = top.load(std::memory_order_relaxed);
   for (u32 i = 0; i < used; ++i) {
@@ -130,13 +133,27 @@ bool take_out(u64 begin, u64 end) {
       continue;
     }
     locked guard(table_lock);
-    if (r.begin.load(std::memory_order_relaxed) == b) {
-      r.begin.store(0, std::memory_order_relaxed);
-      disarm_one();
+    if (r.begin.load(std::memory_order_relaxed) == b && r.leaving.load(std::memory_order_relaxed) == 0) {
+      r.leaving.store(call, std::memory_order_relaxed);
       met = true;
     }
   }
   return met;
+}
+
+// What `call` marked is out of the table, or stays as if it had not been asked for.
+void end_leaving(u64 call, bool gone) {
+  locked guard(table_lock);
+  for (host_range& r : ranges) {
+    if (r.begin.load(std::memory_order_relaxed) == 0 || r.leaving.load(std::memory_order_relaxed) != call) {
+      continue;
+    }
+    r.leaving.store(0, std::memory_order_relaxed);
+    if (gone) {
+      r.begin.store(0, std::memory_order_relaxed);
+      disarm_one();
+    }
+  }
 }
 
 } // namespace
@@ -185,16 +202,37 @@ void write_host_losses() {
 
 namespace {
 
-// Memory from `begin` on is about to go. `bytes` 0: its size is not known.
-void host_memory_goes(trace::foreign_id id, u64 begin, u64 bytes) {
-  const u64 end = begin + (bytes == 0 ? 1 : bytes);
+// A call that may take memory away. Ranges are marked before it is made: as soon as the memory is gone another thread
+// may get the same addresses and give them to a graph, and those must stay.
+struct departure {
+  u64 call = 0; // 0: nothing of ours is there
+  u64 begin = 0, end = 0;
+  u64 ticks = 0; // before the call
+};
+
+departure depart(u64 begin, u64 end) {
+  departure d;
   if (begin >= highest.load(std::memory_order_relaxed) || !marks.meet(begin, end) || process == nullptr ||
       owner_session.load(std::memory_order_relaxed) != process->session.load(std::memory_order_relaxed) ||
       inside_own_calls()) {
+    return d;
+  }
+  const errno_keeper keep;
+  const u64 call = departures.fetch_add(1, std::memory_order_relaxed) + 1;
+  const u64 ticks = now_ticks();
+  if (mark_leaving(begin, end, call)) {
+    d = {call, begin, end, ticks};
+  }
+  return d;
+}
+
+void settle(const departure& d, trace::foreign_id id, bool gone) {
+  if (d.call == 0) {
     return;
   }
   const errno_keeper keep;
-  if (!take_out(begin, end)) {
+  end_leaving(d.call, gone);
+  if (!gone) {
     return;
   }
   thread_state* t = enter_thread();
@@ -202,7 +240,24 @@ void host_memory_goes(trace::foreign_id id, u64 begin, u64 bytes) {
     return;
   }
   const own_calls own;
-  write_foreign_event(t, id, begin, end - begin, 0, true);
+  write_foreign_event(t, id, d.begin, d.end - d.begin, 0, true, d.ticks);
+}
+
+// Size 0: not known.
+departure depart_block(void* p, u64 bytes) {
+  const u64 begin = reinterpret_cast<u64>(p);
+  return depart(begin, begin + (bytes == 0 ? 1 : bytes));
+}
+
+// The kernel takes whole pages; what it will refuse in any case is not looked for.
+departure depart_pages(void* p, u64 bytes) {
+  constexpr u64 page_bytes = 4096; // the smallest there is
+  const u64 begin = reinterpret_cast<u64>(p);
+  const u64 whole = (bytes + page_bytes - 1) / page_bytes * page_bytes;
+  if (begin % page_bytes != 0 || whole < bytes || whole == 0 || begin + whole < begin) {
+    return {};
+  }
+  return depart(begin, begin + whole);
 }
 
 } // namespace
@@ -286,7 +341,7 @@ extern "C" {
 
 __attribute__((visibility("default"))) void free(void* p) {
   if (armed.load(std::memory_order_relaxed) != 0 && p != nullptr) [[unlikely]] {
-    host_memory_goes(capturesan::trace::foreign_id::heap_free, reinterpret_cast<u64>(p), usable_size(p));
+    settle(depart_block(p, usable_size(p)), capturesan::trace::foreign_id::heap_free, true);
   }
   next_free.load(std::memory_order_relaxed)(p);
 }
@@ -295,20 +350,20 @@ __attribute__((visibility("default"))) void* realloc(void* p, std::size_t n) {
   if (armed.load(std::memory_order_relaxed) == 0 || p == nullptr) [[likely]] {
     return next_realloc.load(std::memory_order_relaxed)(p, n);
   }
-  const u64 begin = reinterpret_cast<u64>(p);
-  const u64 bytes = usable_size(p);
+  const departure d = depart_block(p, usable_size(p));
   void* to = next_realloc.load(std::memory_order_relaxed)(p, n);
-  if (to != nullptr && reinterpret_cast<u64>(to) != begin) {
-    host_memory_goes(capturesan::trace::foreign_id::heap_realloc, begin, bytes);
-  }
+  settle(d, capturesan::trace::foreign_id::heap_realloc, to != nullptr && reinterpret_cast<u64>(to) != d.begin);
   return to;
 }
 
 __attribute__((visibility("default"))) int munmap(void* p, std::size_t n) {
-  if (armed.load(std::memory_order_relaxed) != 0) [[unlikely]] {
-    host_memory_goes(capturesan::trace::foreign_id::heap_munmap, reinterpret_cast<u64>(p), n);
+  if (armed.load(std::memory_order_relaxed) == 0) [[likely]] {
+    return next_munmap.load(std::memory_order_relaxed)(p, n);
   }
-  return next_munmap.load(std::memory_order_relaxed)(p, n);
+  const departure d = depart_pages(p, n);
+  const int failed = next_munmap.load(std::memory_order_relaxed)(p, n);
+  settle(d, capturesan::trace::foreign_id::heap_munmap, failed == 0);
+  return failed;
 }
 }
 

@@ -45,10 +45,35 @@ u64 parse_number(const char* text, u64 otherwise) {
   return n;
 }
 
+// The value in an entry of the environment; null if it is another variable's.
+char* value_in(char* entry, const char* name) {
+  const std::size_t size = std::strlen(name);
+  return std::strncmp(entry, name, size) == 0 && entry[size] == '=' ? entry + size + 1 : nullptr;
+}
+
+// Not by getenv and its like: a program may have its own ones, as bash does, which know only what its shell has set.
+char** environment_entry(const char* name) {
+  for (char** at = environ; at != nullptr && *at != nullptr; ++at) {
+    if (value_in(*at, name) != nullptr) {
+      return at;
+    }
+  }
+  return nullptr;
+}
+
+void remove_variable(const char* name) {
+  while (char** at = environment_entry(name)) {
+    for (; *at != nullptr; ++at) {
+      *at = at[1];
+    }
+  }
+}
+
 // A hook may run before libc has set `environ` (from .preinit_array); the kernel has the same strings.
 const char* setting(const char* name) {
   if (environ != nullptr) {
-    return ::getenv(name);
+    char** entry = environment_entry(name);
+    return entry == nullptr ? nullptr : value_in(*entry, name);
   }
   static char block[65536];
   static long length = -1;
@@ -99,35 +124,34 @@ void strip_environment() {
   Dl_info self{};
   using dladdr_fn = int (*)(const void*, Dl_info*);
   auto ask = reinterpret_cast<dladdr_fn>(libc_dlsym(RTLD_NEXT, "dladdr"));
-  const char* preload = ::getenv("LD_PRELOAD");
-  if (preload == nullptr || ask == nullptr || ask(reinterpret_cast<void*>(&strip_environment), &self) == 0) {
+  char** entry = environment_entry("LD_PRELOAD");
+  if (entry == nullptr || ask == nullptr || ask(reinterpret_cast<void*>(&strip_environment), &self) == 0) {
     return;
   }
-  static char kept[4096];
+  // Written where it stands: what is kept is no longer than what was there.
+  char* const kept = value_in(*entry, "LD_PRELOAD");
   std::size_t n = 0;
-  for (const char* at = preload; *at != 0;) {
+  for (const char* at = kept; *at != 0;) {
     const std::size_t length = std::strcspn(at, ": ");
     const bool ours = length == std::strlen(self.dli_fname) && std::strncmp(at, self.dli_fname, length) == 0;
-    if (!ours && length > 0 && n + length + 2 < sizeof(kept)) {
+    const bool more = at[length] != 0;
+    if (!ours && length > 0) {
       if (n > 0) {
         kept[n++] = ':';
       }
-      std::memcpy(kept + n, at, length);
+      std::memmove(kept + n, at, length);
       n += length;
     }
-    at += length;
-    at += *at != 0 ? 1 : 0;
+    at += length + (more ? 1 : 0);
   }
   kept[n] = 0;
-  if (n > 0) {
-    ::setenv("LD_PRELOAD", kept, 1);
-  } else {
-    ::unsetenv("LD_PRELOAD");
+  if (n == 0) {
+    remove_variable("LD_PRELOAD");
   }
   for (const char* name :
        {"CAPTURESAN_OUTPUT", "CAPTURESAN_LEVEL", "CAPTURESAN_CUPTI", "CAPTURESAN_CHILDREN", "CAPTURESAN_MAX_TRACE",
         "CAPTURESAN_SESSION", "CAPTURESAN_STRIP_DEEPBIND", "CAPTURESAN_KEEP_TRACE", "CAPTURESAN_POISON"}) {
-    ::unsetenv(name);
+    remove_variable(name);
   }
 }
 

@@ -47,6 +47,25 @@ void make_path() {
   append(at, end, trace::file_suffix);
 }
 
+// A process whose trace cannot be opened says so without a file: a folder needs no descriptor and no room for data.
+void leave_sign() {
+  char path[sizeof(process_state::path)];
+  char* at = path;
+  const char* end = path + sizeof(path) - 1;
+  append(at, end, options.output);
+  append(at, end, "/");
+  append(at, end, trace::untraced_prefix);
+  append(at, end, static_cast<u64>(raw(SYS_getpid)));
+  append(at, end, "-");
+  char name[17] = {};
+  raw(SYS_prctl, PR_GET_NAME, word(name));
+  for (char& c : name) {
+    c = c == '/' ? '_' : c;
+  }
+  append(at, end, name);
+  raw(SYS_mkdirat, AT_FDCWD, word(path), 0700);
+}
+
 // Gives the file `bytes` real bytes on disk from `offset` on. A hole would be a SIGBUS in the program on a full disk;
 // growing beyond RLIMIT_FSIZE would be a SIGXFSZ, so that limit is asked first.
 lost_why extend(int fd, u64 offset, u64 bytes) {
@@ -189,6 +208,7 @@ bool open_trace() {
   make_path();
   const long fd = raw(SYS_openat, AT_FDCWD, word(p.path), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd < 0) {
+    leave_sign();
     return false;
   }
   void* at = nullptr;

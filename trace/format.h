@@ -27,6 +27,8 @@ inline constexpr std::size_t chunk_bytes = 16384;
 inline constexpr std::size_t slots_per_chunk = chunk_bytes / 64;
 inline constexpr std::uint32_t chunk_magic = 0x4b4e4843; // "CHNK"
 inline constexpr char file_suffix[] = ".cstrace";
+// Beside the files: an empty folder `untraced-<pid>-<name>` of each process whose file could not be opened.
+inline constexpr char untraced_prefix[] = "untraced-";
 
 // Shared between the processes, so every atomic must be address-free.
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free && std::atomic<std::uint64_t>::is_always_lock_free);

@@ -39,9 +39,12 @@ bool recorded_nothing(const std::string& path) {
 // What the sessions of the traces knew beyond the trace files.
 void add_sessions(report_data& data, const std::vector<std::string>& traces) {
   for (const std::string& trace : traces) {
+    std::vector<uncovered_process> uncovered;
     const std::optional<session_record> session = is_folder(trace) ? read_session(trace) : std::nullopt;
+    if (session) uncovered = session->uncovered;
+    if (is_folder(trace)) add_untraced(uncovered, trace); // those of a run that is not over, or had no `run`
+    data.uncovered.insert(data.uncovered.end(), uncovered.begin(), uncovered.end());
     if (!session) continue;
-    data.uncovered.insert(data.uncovered.end(), session->uncovered.begin(), session->uncovered.end());
     data.simulated = data.simulated || session->simulated;
     if (traces.size() == 1) data.command = session->command;
   }

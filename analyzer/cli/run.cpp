@@ -294,6 +294,7 @@ int watched_run::go() {
   }
   watch(child.value(), signals);
   wait_for_others(signals);
+  add_untraced(session_.uncovered, folder_);
   save_session();
   return report();
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -29,7 +30,9 @@ problem failure(std::string message, std::string hint) {
 
 bool holds_trace(const fs::path& folder) {
   std::error_code error;
-  return fs::exists(folder / "session.json", error) || !trace_files_in(folder).empty();
+  std::vector<uncovered_process> untraced;
+  add_untraced(untraced, folder);
+  return fs::exists(folder / "session.json", error) || !trace_files_in(folder).empty() || !untraced.empty();
 }
 
 result<std::string> use_wanted(const std::string& wanted) {
@@ -110,6 +113,25 @@ std::vector<std::string> trace_files_in(const std::string& folder) {
   }
   std::sort(files.begin(), files.end());
   return files;
+}
+
+void add_untraced(std::vector<uncovered_process>& list, const std::string& folder) {
+  constexpr std::string_view prefix = trace::untraced_prefix;
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    names.push_back(at->path().filename());
+  }
+  std::sort(names.begin(), names.end());
+  for (const std::string& name : names) {
+    if (!name.starts_with(prefix)) continue;
+    std::uint32_t pid = 0;
+    const char* const last = name.data() + name.size();
+    const auto number = std::from_chars(name.data() + prefix.size(), last, pid);
+    if (number.ec != std::errc{} || number.ptr == last || *number.ptr != '-') continue;
+    if (std::any_of(list.begin(), list.end(), [&](const uncovered_process& p) { return p.pid == pid; })) continue;
+    list.push_back({pid, std::string(number.ptr + 1, last) + " (has it, but could not open its trace)"});
+  }
 }
 
 } // namespace capturesan::cli

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "analyzer/report.h"
 #include "analyzer/result.h"
 
 namespace capturesan::cli {
@@ -24,5 +25,8 @@ result<std::string> make_trace_folder(const std::string& wanted, const std::stri
 
 // The trace files of a folder, in order of name.
 std::vector<std::string> trace_files_in(const std::string& folder);
+
+// The processes that had the shim and could not open their trace there; added to `list` unless it has them.
+void add_untraced(std::vector<uncovered_process>& list, const std::string& folder);
 
 } // namespace capturesan::cli

@@ -6,6 +6,7 @@ import shutil
 import signal
 import struct
 import subprocess
+import sys
 import time
 import unittest
 
@@ -132,6 +133,37 @@ cu.cuCtxSetCurrent(a)
         done = self.call("run", "--driver", "sim", "--allow-empty", "-o", "u", "--", CHILD, "cuda", "exit", "0")
         self.assertEqual(done.returncode, 0, done.stderr)
 
+    def host_memory(self, case, **environment):
+        program = BUILD / "tests/cli/host_memory"
+        if not program.exists():
+            self.skipTest("built without the simulated driver")
+        shutil.rmtree(self.folder / "t", ignore_errors=True)
+        done = self.run_sim(program, case, options=["--report", "json=a.json"], environment=environment)
+        found = [(f["rule"], "munmap" in f["message"], "realloc" in f["message"]) for f in json.loads((self.folder / "a.json").read_text())["findings"]]
+        return done, [f for f in found if f[0] == "CS207"]
+
+    def test_memory_that_a_failed_call_leaves_is_still_there(self):
+        for case in ("unaligned", "nothing", "too-much"):
+            with self.subTest(case):
+                done, found = self.host_memory(case)
+                self.assertEqual((done.stdout, found), ("munmap -1\n", []), done.stderr)
+        done, found = self.host_memory("unmapped")
+        self.assertEqual((done.stdout, found), ("munmap 0\n", [("CS207", True, False)]), done.stderr)
+
+    def test_realloc_takes_a_block_away_only_if_it_moves(self):
+        for case in ("realloc-stays", "realloc-fails"):
+            with self.subTest(case):
+                done, found = self.host_memory(case)
+                self.assertEqual((done.returncode, found), (0, []), done.stderr)
+        done, found = self.host_memory("realloc-moves")
+        self.assertEqual(found, [("CS207", False, True)], done.stderr)
+
+    def test_a_block_got_from_a_realloc_under_way_is_not_gone(self):
+        done, found = self.host_memory("race", LD_PRELOAD=str(BUILD / "tests/cli/slow_realloc.so"))
+        if done.stdout == "other block\n":
+            self.skipTest("this allocator gave another block")
+        self.assertEqual((done.stdout, found), ("same block\n", []), done.stderr)
+
     def test_killed_program(self):
         done = self.run_sim(CHILD, "cuda", "kill", "9")
         self.assertEqual(done.returncode, 137)
@@ -143,6 +175,17 @@ cu.cuCtxSetCurrent(a)
         self.assertEqual(len(self.traces()), 2)
         shutil.rmtree(self.folder / "t")
         self.run_sim("sh", "-c", f'{CHILD} cuda; echo "<$LD_PRELOAD$CAPTURESAN_OUTPUT>"', options=["--children", "none"])
+        self.assertEqual(self.traces(), [])
+
+    def test_children_of_bash(self):
+        # Bash has a getenv, setenv and unsetenv of its own, and every library that asks for these gets them.
+        bash = shutil.which("bash")
+        if not bash:
+            self.skipTest("no bash")
+        other = str(BUILD / "tests/cli/slow_realloc.so")  # the user's own: stays
+        script = f'{CHILD} cuda; echo "<$LD_PRELOAD|$CAPTURESAN_OUTPUT>"; env | grep -c CAPTURESAN'
+        done = self.run_sim(bash, "-c", script, options=["--children", "none"], environment={"LD_PRELOAD": other})
+        self.assertIn(f"<{other}|>\n0\n", done.stdout, done.stderr)
         self.assertEqual(self.traces(), [])
 
     def test_waits_for_traced_processes_that_outlive_the_program(self):
@@ -171,6 +214,29 @@ cu.cuCtxSetCurrent(a)
         self.assertIn("still running", done.stdout)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertRegex(self.last_line(done.stdout), r" [1-9]\d* rules")
+
+    def test_a_process_that_cannot_open_its_trace_is_not_covered(self):
+        # No descriptor left while the driver is called for the first time (setrlimit(2)): nothing can be recorded.
+        program = """
+import ctypes, resource, sys
+cu = ctypes.CDLL("libcuda.so.1")
+limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+if sys.argv[1] == "none":
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
+cu.cuInit(0)
+"""
+        script = f'{sys.executable} -c "$1" "$2" && exec {FIXED}'
+        done = self.run_sim("sh", "-c", script, "sh", program, "some", options=["--strict"])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        shutil.rmtree(self.folder / "t")
+        done = self.run_sim("sh", "-c", script, "sh", program, "none", options=["--strict"])
+        for again in (done, self.call("check", "--strict", "t")):
+            self.assertEqual(again.returncode, 3, again.stderr)
+            self.assertRegex(done.stderr + again.stdout, r"not covered: pid \d+ .*python.* could not open its trace")
+            self.assertIn(", incomplete; ", self.last_line(again.stderr or again.stdout))
+            self.assertIn(", 1 process not covered; ", self.last_line(again.stderr or again.stdout))
+        done = self.call("run", "--driver", "sim", "-o", "t", "--", FIXED)
+        self.assertEqual(done.returncode, 2, done.stderr)
 
     def test_garbage_in_the_folder(self):
         done = self.run_sim("sh", "-c", f'echo rubbish >"$CAPTURESAN_OUTPUT/process-1-1.cstrace"; exec {CHILD} cuda', options=["--strict"])
