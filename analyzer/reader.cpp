@@ -29,6 +29,25 @@ std::uint64_t chunk_offset(std::uint32_t number) {
   return trace::header_bytes + std::uint64_t{number} * trace::chunk_bytes;
 }
 
+// Whether this version writes such records.
+bool is_known(record_kind kind) {
+  switch (kind) {
+#define RECORD(name, value, meaning) case record_kind::name:
+    CAPTURESAN_RECORDS(RECORD)
+#undef RECORD
+    return true;
+  }
+  return false;
+}
+
+bool is_of_this_version(byte_source& bytes) {
+  std::byte h[sizeof(trace::file_header)];
+  using trace::file_header;
+  return bytes.read(0, h, sizeof(h)) == sizeof(h) &&
+         load<std::uint16_t>(h + offsetof(file_header, major)) == trace::format_major &&
+         load<std::uint16_t>(h + offsetof(file_header, minor)) == trace::format_minor;
+}
+
 bool belongs_to_event(record_kind kind) {
   switch (kind) {
   case record_kind::node:
@@ -266,6 +285,8 @@ std::uint16_t trace_file::index_record(chunk_info& c, std::uint32_t number, cons
     return at;
   }
   const auto next = static_cast<std::uint16_t>(at + slots);
+  if (!is_known(kind) && is_of_this_version(*bytes_))
+    process_.damaged(); // only another version may have what is to be stepped over
   if (kind == record_kind::thread) {
     const auto t = load<trace::thread_record>(r);
     c.thread = t.index;

@@ -351,6 +351,22 @@ TEST_CASE("a word that refers to no event of its thread is damage, and the rest 
   }
 }
 
+TEST_CASE("an unknown record is damage, unless a later minor version may have written it") {
+  trace_builder b;
+  b.call(1, {.symbol = "cuInit", .arg = {1}}); // slot 3, behind thread and name
+  b.call(1, {.symbol = "cuInit", .arg = {2}});
+  std::vector<std::byte> bytes = b.bytes();
+  bytes[trace::header_bytes + 4 * trace::slot_bytes] = std::byte{200}; // the second event's kind
+  for (const bool later : {false, true}) {
+    const auto minor = static_cast<std::uint16_t>(trace::format_minor + (later ? 1 : 0));
+    std::memcpy(bytes.data() + offsetof(trace::file_header, minor), &minor, sizeof(minor));
+    auto file = trace_file::open(from_memory(bytes), "t");
+    REQUIRE(file);
+    CHECK(read_all(*file.value()).size() == 1);
+    CHECK(file.value()->process().truncated == !later);
+  }
+}
+
 TEST_CASE("a horizon holds back what is younger") {
   trace_builder b;
   b.call(1, {.symbol = "cuInit", .begin = 100, .end = 200});
