@@ -2,6 +2,7 @@
 // is somebody else's.
 //
 // EXPECT: CS201 cuGraphLaunch
+// SHOW: suspected
 // CAPTURES: 1
 // REPLAYS: 2
 // EVENTS: 16

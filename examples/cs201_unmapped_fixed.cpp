@@ -2,6 +2,7 @@
 // graph finds its memory where it was.
 //
 // EXPECT: none
+// SHOW: suspected
 // CAPTURES: 1
 // REPLAYS: 2
 // EVENTS: 16

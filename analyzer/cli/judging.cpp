@@ -67,7 +67,8 @@ void conclude(report_data& data, const option_values& options) {
   o.incomplete = verdict_of(data) == verdict::incomplete;
   o.strict = options.flag("strict");
   o.child_exit = data.child_exit;
-  o.nothing_captured = data.summary.nothing_captured();
+  // What is missing or still to come may be a capture.
+  o.nothing_captured = data.summary.events == 0 || verdict_of(data) == verdict::nothing_captured;
   o.allow_empty = options.flag("allow-empty");
   const exit_status status = decide_exit(o);
   data.exit_code = status.code;

@@ -150,6 +150,8 @@ TEST_CASE("the word of the last line") {
         "capturesan: 0 errors, 0 warnings, 0 suppressed, nothing captured; 0 rules; 0 captures, 0 replays, 0 "
         "events, 0 dropped; driver unknown");
   summary.events = 1;
+  CHECK(verdict_of(data) == verdict::nothing_captured);
+  summary.captures_begun = 1;
   CHECK(verdict_of(data) == verdict::clean);
   data.unreadable = {"x"};
   CHECK(verdict_of(data) == verdict::incomplete);
