@@ -316,7 +316,7 @@ void model::apply_object(process_state& p, event_view& v) {
   case call_class::module_unload:
     code_unloaded(p, v, e.arg[0]);
     p.modules.erase(e.arg[0]);
-    std::erase_if(p.functions, [&](const auto& f) { return f.second->module == e.arg[0]; });
+    forget_functions(p, e.arg[0]);
     break;
   case call_class::function_get: {
     auto& f = p.functions[e.arg[0]];

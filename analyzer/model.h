@@ -144,6 +144,7 @@ struct exec_node {
   std::uint64_t node = 0;  // handle
   trace::node_type type = trace::node_type::empty;
   bool enabled = true;
+  bool code_gone = false; // of a kernel: what holds its function was unloaded
   coverage covered = coverage::no_kernel;
   std::uint32_t parent = 0;                       // index + 1 of the child-graph node it is inside of
   std::shared_ptr<const function_state> function; // of a kernel node
@@ -388,7 +389,8 @@ class model {
   static void count_growth(process_state& p, event_view& v, exec_state& x);
   static void leave_growth(process_state& p, exec_state& x, bool destroyed);
   static void code_unloaded(process_state& p, const event_view& v, std::uint64_t handle);
-  static void edited_code(exec_state& x, std::uint32_t node);
+  static void forget_functions(process_state& p, std::uint64_t holder);
+  static void edited_code(exec_state& x, std::uint32_t node, bool function);
   static void stale_code_at_launch(process_state& p, event_view& v);
   static void pageable_at_launch(process_state& p, event_view& v);
 

@@ -129,25 +129,30 @@ void model::leave_growth(process_state& p, exec_state& x, bool destroyed) {
 
 void model::code_unloaded(process_state& p, const event_view& v, std::uint64_t handle) {
   for (const auto& [exec, x] : p.execs) {
-    if (x->unloaded.handle != 0) continue;
     for (std::uint32_t at = 0; at < x->nodes.size(); ++at) {
-      const exec_node& n = x->nodes[at];
+      exec_node& n = x->nodes[at];
       if (n.type != trace::node_type::kernel || !n.function) continue;
       if (x->context != handle && !comes_from(p, n.function->module, handle)) continue;
-      x->unloaded = {handle, v.call->api, at, false};
-      break;
+      n.code_gone = true;
+      if (x->unloaded.handle == 0) x->unloaded = {handle, v.call->api, at, false};
     }
   }
 }
 
-// A node got other parameters; perhaps it was the one whose code had gone.
-void model::edited_code(exec_state& x, std::uint32_t node) {
-  if (x.unloaded.handle == 0 || x.unloaded.node != node) return;
-  const auto& f = x.nodes[node].function;
-  if (f && f->module == x.unloaded.handle) return;
-  const std::uint64_t gone = x.unloaded.handle;
-  const auto still = [&](const exec_node& n) { return n.function && n.function->module == gone; };
-  const auto other = std::find_if(x.nodes.begin(), x.nodes.end(), still);
+// What came from it is gone as well; its handles may be given out again.
+void model::forget_functions(process_state& p, std::uint64_t holder) {
+  std::vector<std::uint64_t> gone;
+  for (const auto& [handle, f] : p.functions)
+    if (comes_from(p, f->module, holder)) gone.push_back(handle);
+  for (const std::uint64_t handle : gone) p.functions.erase(handle);
+}
+
+// A node got other parameters; perhaps it was the one whose code had gone. `function`: the new ones name one that is
+// loaded.
+void model::edited_code(exec_state& x, std::uint32_t node, bool function) {
+  if (function) x.nodes[node].code_gone = false;
+  if (x.unloaded.handle == 0 || x.nodes[x.unloaded.node].code_gone) return;
+  const auto other = std::find_if(x.nodes.begin(), x.nodes.end(), [](const exec_node& n) { return n.code_gone; });
   if (other == x.nodes.end()) {
     x.unloaded = {};
   } else {

@@ -198,7 +198,7 @@ void model::replace_nodes(exec_state& x, std::uint64_t handle, exec_state& fresh
     std::copy(std::begin(from.value), std::end(from.value), std::begin(to.value));
     to.parameters = std::move(from.parameters);
     std::erase_if(x.memory.faults, [&](const notice& n) { return n.user == &to; });
-    edited_code(x, first + i);
+    edited_code(x, first + i, from.function != nullptr);
   }
   for (pointer_use& u : fresh.pointers) {
     u.node += first;

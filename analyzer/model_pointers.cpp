@@ -295,7 +295,10 @@ void model::read_node(process_state& p, exec_state& x, const event_view& v, cons
   node.parent = n.parent;
   if (n.type == node_type::kernel) {
     const auto f = p.functions.find(n.value[0]);
-    if (f != p.functions.end()) node.function = f->second;
+    if (f != p.functions.end()) {
+      if (n.value[3] != 0) f->second->module = n.value[3]; // launched by its kernel, no call asked for the function
+      node.function = f->second;
+    }
   }
   if (keep_parameters) {
     std::copy(std::begin(n.value), std::end(n.value), std::begin(node.value));

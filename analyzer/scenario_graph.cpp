@@ -116,6 +116,7 @@ void scenario::add_kernel(std::uint32_t t, const yaml_node& n, trace::node_recor
   const std::string name = function == nullptr ? "kernel" : function->text;
   r.value[0] = handle("function " + name);
   builder_.function(t, r.value[0], name, layout);
+  if (const auto* k = n.find("kernel")) r.value[3] = value(*k);
   if (const auto* d = n.find("descriptor")) { // of 128 bytes, at the begin of the parameters
     trace::payload_record head{};
     head.key = value(*d);

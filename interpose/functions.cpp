@@ -46,9 +46,15 @@ void read_layout(kernel_handle& k, parameter_layout& out) {
   out.count = n;
 }
 
+namespace {
+// Goes on when a module is unloaded: its handles may come back for other functions.
+std::atomic<u32> layout_generation{1};
+} // namespace
+
 void write_function(thread_state* t, kernel_handle k, const parameter_layout& layout) {
   const u64 key = k.key();
-  if (key == 0 || !process->functions.insert(key)) {
+  const u32 generation = layout_generation.load(std::memory_order_relaxed);
+  if (key == 0 || !process->functions.insert(generation == 1 ? key : key ^ mix(generation))) {
     return;
   }
   const char* name = nullptr;
@@ -137,7 +143,6 @@ struct kept_layout {
 constexpr std::size_t layout_slots = 8192;
 constexpr std::size_t arena_bytes = std::size_t{4} << 20;
 std::atomic<kept_layout*> kept[layout_slots];
-std::atomic<u32> layout_generation{1};
 spin_lock arena_lock;
 u8* arena;
 std::size_t arena_used;

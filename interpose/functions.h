@@ -32,8 +32,8 @@ void forget_layouts();
 // launch may pass a CUkernel as its CUfunction; `k` is corrected if the driver says so.
 void read_layout(kernel_handle& k, parameter_layout& out);
 
-// Writes the function record once per process. cuFuncGetName and cuKernelGetName are harmless in every capture
-// (tests/golden/harmless_calls_580.159.csv).
+// Writes the function record once per process, and again after a module was unloaded. cuFuncGetName and cuKernelGetName
+// are harmless in every capture (tests/golden/harmless_calls_580.159.csv).
 void write_function(thread_state* t, kernel_handle k, const parameter_layout& layout);
 
 // Packs the values as the device will see them. Returns the bytes written; sets `cut` if they did not fit or are not

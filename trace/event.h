@@ -172,9 +172,8 @@ enum class node_type : std::uint16_t {
 // something that has no address. Children of a child-graph node come after it and carry its index + 1 in `parent`; an
 // edit of a child-graph node has index 0 and is followed by all new nodes below it.
 // value[] by type:
-//   kernel      function, grid (x | y<<32 | z<<48), block (x | y<<16 | z<<32 | shared KiB<<48); payload = packed
-//   parameters,
-//               by the layout of the function record
+//   kernel      function, grid (x | y<<32 | z<<48), block (x | y<<16 | z<<32 | shared KiB<<48), CUkernel of the
+//               function or 0 (since 2.1); payload = packed parameters, by the layout of the function record
 //   memcpy      destination address, source address, bytes; host operands have bit 0 (destination) / bit 1 (source) of
 //               value[3] set, array operands bits 2 and 3; bits 4 and 5: on the stack of the calling thread,
 //               whose upper end is value[4]
