@@ -234,6 +234,11 @@ void auditor::report_process(process_state& p) {
     summary_.complete = false;
     engine_.on_own_event(own_event::trace_lost, p, last_ns_, {"the trace does not name all of its calls", 0});
   }
+  if (!t.gaps.unseen.empty() && !t.truncated && t.recycled == 0 && t.lost == 0) {
+    summary_.complete = false;
+    engine_.on_own_event(own_event::trace_lost, p, last_ns_,
+                         {"a graph was used whose instantiation is not in the trace", 0});
+  }
   if (t.recycled > 0) {
     summary_.complete = false;
     engine_.on_own_event(own_event::trace_lost, p, last_ns_,
@@ -383,6 +388,7 @@ void auditor::summarize_rules() {
   const bool blocks_lost = gave_up(trace::text_role::untracked_blocks);
   const bool recycled =
       std::any_of(files_.begin(), files_.end(), [](const auto& f) { return f->process().recycled > 0; });
+  const bool damaged = std::any_of(files_.begin(), files_.end(), [](const auto& f) { return f->process().truncated; });
   for (const auto& r : rules_.rules) {
     if (!r->about.enabled) continue;
     rule_status status;
@@ -408,7 +414,9 @@ void auditor::summarize_rules() {
       status.why_not = "records were dropped";
     } else if (!summary_.complete && status.findings == 0) {
       status.evaluated = false;
-      status.why_not = recycled ? "the trace keeps only its newest part" : "the trace is cut off or damaged";
+      status.why_not = recycled  ? "the trace keeps only its newest part"
+                       : damaged ? "the trace is cut off or damaged"
+                                 : "the trace does not show all that happened";
     }
     summary_.rules.push_back(std::move(status));
   }

@@ -208,10 +208,13 @@ int finding_store::add(const rule& r, const subject& s, const rule_variant* vari
   if (!fresh) {
     finding& known = findings_[static_cast<std::size_t>(it->second)];
     ++known.count;
-    if (known.over_gap && !f.over_gap) { // seen again where nothing is missing
+    const bool sure_now = known.over_gap && !f.over_gap; // seen again where nothing is missing
+    const bool worse = f.sev > known.sev && f.conf >= known.conf;
+    if (sure_now || worse) {
+      known.sev = f.sev;
       known.conf = f.conf;
       known.message = std::move(f.message);
-      known.over_gap = false;
+      known.over_gap = f.over_gap;
       if (on_new_) on_new_(known);
     }
     return it->second;

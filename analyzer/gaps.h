@@ -22,6 +22,7 @@ struct trace_gaps {
   tick_span dropped;  // not written
   tick_span unnamed;  // calls that the file does not name
   tick_span recycled; // overwritten before they were read here
+  tick_span unseen;   // something was used that no record made: from the beginning until then
   tick_span cut;      // from the first instant at which a record behind the cut may have been written
 };
 

@@ -277,6 +277,7 @@ struct process_state {
   std::unordered_map<std::uint64_t, std::shared_ptr<function_state>> functions;
   std::unordered_map<std::uint64_t, graph_state> graphs;
   std::unordered_map<std::uint64_t, std::unique_ptr<exec_state>> execs;
+  std::unordered_set<std::uint64_t> gone_execs;      // handles of destroyed ones that were not given out again
   std::map<std::uint64_t, graph_block> graph_blocks; // by address
   std::int64_t node_edited_ns = 0;                   // last change by hand of a node of some graph
   std::vector<failed_build> failed_builds;
@@ -402,6 +403,7 @@ class model {
   void edit_exec(process_state& p, event_view& v, const thread_cursor& records);
   void launch_graph(process_state& p, event_view& v);
   void pending_launch(process_state& p, event_view& v);
+  static exec_state* exec_of(process_state& p, event_view& v);
   static bool find_stale(process_state& p, event_view& v, bool first);
   static void describe_origin(process_state& p, exec_state& x, const event_view& v);
   static void replace_nodes(exec_state& x, std::uint64_t handle, exec_state& fresh);
@@ -420,6 +422,8 @@ class model {
                         std::uint64_t flags);
   void block_event(process_state& p, const event_view& v);
   void host_gone(process_state& p, const event_view& v);
+  static void registered_gone(process_state& p, exec_state& x, std::uint64_t base, std::uint64_t size,
+                              const event_view& v);
   void stacks_gone(process_state& p, const exec_state& x, const event_view& v);
   std::vector<trace::payload_record> descriptors_; // read, of the node that follows
   void exec_ready(process_state& p, exec_state& x);

@@ -13,6 +13,7 @@ namespace {
 using trace::record_kind;
 
 constexpr std::size_t most_launch_sites = 1024; // of one exec
+constexpr std::size_t most_gone_execs = 65536;
 
 } // namespace
 
@@ -70,6 +71,20 @@ void model::destroy_exec(process_state& p, std::uint64_t handle, const event_vie
   for (failed_build& f : p.failed_builds) f.exec_gone = f.exec_gone || f.exec == handle;
   if (on_exec) on_exec(p, *it->second);
   p.execs.erase(it);
+  if (p.gone_execs.size() < most_gone_execs) p.gone_execs.insert(handle);
+}
+
+// The exec that a call which answered 0 is about. The driver knew it; if no record made it, and none destroyed it, then
+// records are missing that nobody counted.
+exec_state* model::exec_of(process_state& p, event_view& v) {
+  const auto it = p.execs.find(v.event->arg[0]);
+  if (it == p.execs.end()) {
+    const bool may_be_gone = p.gone_execs.size() >= most_gone_execs || p.gone_execs.contains(v.event->arg[0]);
+    if (!may_be_gone) p.trace.gaps.unseen.add(0, v.event->end);
+    return nullptr;
+  }
+  v.exec = it->second.get();
+  return v.exec;
 }
 
 // Where a graph came from: what its nodes may refer to was alive then.
@@ -112,14 +127,13 @@ void model::instantiate(process_state& p, event_view& v, const thread_cursor& re
   build_succeeded(p, v, *x);
   if ((e.flags & trace::event_truncated) != 0) x->content += static_cast<std::uint64_t>(x->id); // like no other
   count_growth(p, v, *x);
+  p.gone_execs.erase(e.arg[0]);
   p.execs[e.arg[0]] = std::move(x);
 }
 
 void model::update_exec(process_state& p, event_view& v, const thread_cursor& records) {
-  const auto it = p.execs.find(v.event->arg[0]);
-  if (it == p.execs.end()) return;
-  exec_state& x = *it->second;
-  v.exec = &x;
+  if (exec_of(p, v) == nullptr) return;
+  exec_state& x = *v.exec;
   x.nodes.clear();
   x.pointers.clear();
   x.own_memory.clear();
@@ -141,10 +155,8 @@ void model::update_exec(process_state& p, event_view& v, const thread_cursor& re
 
 // One node of an exec got new parameters, or was switched on or off.
 void model::edit_exec(process_state& p, event_view& v, const thread_cursor& records) {
-  const auto it = p.execs.find(v.event->arg[0]);
-  if (it == p.execs.end()) return;
-  exec_state& x = *it->second;
-  v.exec = &x;
+  if (exec_of(p, v) == nullptr) return;
+  exec_state& x = *v.exec;
   const std::uint64_t handle = v.event->arg[1];
   x.changed = true;
   if (v.call->api == "cuGraphNodeSetEnabled") {
@@ -219,10 +231,8 @@ void model::replace_nodes(exec_state& x, std::uint64_t handle, exec_state& fresh
 }
 
 void model::launch_graph(process_state& p, event_view& v) {
-  const auto it = p.execs.find(v.event->arg[0]);
-  if (it == p.execs.end()) return;
-  exec_state& x = *it->second;
-  v.exec = &x;
+  if (exec_of(p, v) == nullptr) return;
+  exec_state& x = *v.exec;
   if (v.on_capturing_stream) return; // becomes a child graph of the capture
   v.is_replay = true;
   if (v.event->stack != 0 && x.launch_sites.size() < most_launch_sites)

@@ -410,6 +410,25 @@ void model::host_gone(process_state& p, const event_view& v) {
     note_end(*a, v);
     p.memory.changed();
   }
+  for (const auto& [handle, x] : p.execs) registered_gone(p, *x, base, size, v);
+}
+
+// Registered memory is the program's own, and may be registered in one piece though it was allocated in many: what goes
+// is the operand that lies in the block, not all that was registered.
+void model::registered_gone(process_state& p, exec_state& x, std::uint64_t base, std::uint64_t size,
+                            const event_view& v) {
+  for (pointer_use& u : x.pointers) {
+    if (u.memory->kind != memory_kind::registered) continue;
+    std::uint64_t bytes = 1;
+    for (const host_operand& o : x.host_operands)
+      if (o.node == u.node && o.address == u.address) bytes = std::max(bytes, o.bytes);
+    if (u.address >= base + size || base >= u.address + bytes) continue;
+    auto gone = std::make_shared<allocation>(*u.memory);
+    note_end(*gone, v);
+    u.memory = std::move(gone);
+    u.seen = pointer_state::live; // that it was unregistered is less, and may have been told
+    p.memory.changed();
+  }
 }
 
 // A frame below the stack pointer of its own thread has returned, and with it went what it held.

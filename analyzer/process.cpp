@@ -47,7 +47,7 @@ bool traced_process::may_miss(std::int64_t from_ns, std::int64_t until_ns) const
     const bool begun = s.first == 0 || to_ns(s.first) <= until_ns;
     return begun && (s.last == tick_span::no_end || from_ns <= to_ns(s.last));
   };
-  return meets(gaps.dropped) || meets(gaps.unnamed) || meets(gaps.recycled) || meets(gaps.cut);
+  return meets(gaps.dropped) || meets(gaps.unnamed) || meets(gaps.unseen) || meets(gaps.recycled) || meets(gaps.cut);
 }
 
 std::span<const std::uint64_t> traced_process::stack(std::uint32_t id) const {

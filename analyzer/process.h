@@ -76,7 +76,9 @@ class traced_process {
 
   // Whether records of this span of time, or some of it, may be missing.
   bool may_miss(std::int64_t from_ns, std::int64_t until_ns) const;
-  bool has_gaps() const { return lost > 0 || truncated || recycled > 0 || !gaps.unnamed.empty(); }
+  bool has_gaps() const {
+    return lost > 0 || truncated || recycled > 0 || !gaps.unnamed.empty() || !gaps.unseen.empty();
+  }
   // Damage: anything may be missing anywhere.
   void damaged() {
     truncated = true;

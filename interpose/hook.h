@@ -23,6 +23,7 @@ struct call_frame {
   u64 stream; // as passed; the per-thread variants turn 0 into CU_STREAM_PER_THREAD
   u64 arg[3];
   u64 caller;         // return address
+  u64 entry;          // stack pointer before the call
   void** arrays[2];   // launch: values, extra
   node_edit edit;     // exec_edit: the new parameters
   open_capture taken; // stream_destroy: what to put back if it is refused
@@ -183,6 +184,7 @@ struct hook<Id, CUresult(A...)> {
     f.cls = row.cls;
     f.when = when;
     f.caller = from.caller;
+    f.entry = from.stack_pointer;
     if constexpr (row.cls == call_class::graph_launch) {
       f.arg[2] = from.stack_pointer; // what lies below is gone
     }

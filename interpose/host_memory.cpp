@@ -4,6 +4,7 @@
 
 #include "interpose/events.h"
 #include "interpose/real.h"
+#include "interpose/registered.h"
 #include "interpose/writer.h"
 
 namespace capturesan::shim {
@@ -73,10 +74,12 @@ void disarm_one() {
   }
 }
 
-bool is_page_locked(u64 address) {
+// Memory of the driver's own: it is told when that goes.
+bool is_drivers(u64 address) {
   auto* ask = driver_function<decltype(cuPointerGetAttribute)>(call_id::cuPointerGetAttribute);
   unsigned type = 0;
-  return ask != nullptr && ask(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) == CUDA_SUCCESS;
+  return ask != nullptr && ask(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) == CUDA_SUCCESS &&
+         !is_registered(address);
 }
 
 // At the first one: a process that is killed says nothing at its exit.
@@ -87,7 +90,7 @@ void could_not_keep(thread_state* t) {
 }
 
 void add_range(thread_state* t, u64 exec, u64 begin, u64 bytes) {
-  if (begin == 0 || own_stack().holds(begin) || is_page_locked(begin)) {
+  if (begin == 0 || own_stack().holds(begin) || is_drivers(begin)) {
     return;
   }
   const u64 end = begin + (bytes == 0 ? 1 : bytes);

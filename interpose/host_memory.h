@@ -1,6 +1,6 @@
 // Host memory that live graphs refer to: operands of copy nodes and user data of host nodes. `free`, `realloc` and
-// `munmap` are interposed to learn when it goes; while no live graph refers to pageable memory each of them costs one
-// relaxed load. Page-locked memory is not in the table: the driver is told when that goes.
+// `munmap` are interposed to learn when it goes; while no live graph refers to such memory each of them costs one
+// relaxed load. Page-locked memory of the driver is not in the table: the driver is told when that goes.
 #pragma once
 
 #include "interpose/node_params.h"

@@ -90,18 +90,33 @@ class errno_keeper {
   int saved_;
 };
 
+// Locks that this thread holds.
+extern __thread u32 held_locks __attribute__((tls_model("initial-exec")));
+
 // A lock for sections of nanoseconds to microseconds. All-zero is unlocked, so it may live in memory that fork wipes.
 class spin_lock {
  public:
   void lock() {
+    ++held_locks;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
     for (int spins = 0; held_.exchange(1, std::memory_order_acquire) != 0; ++spins) {
       if (spins > 64) {
         raw(SYS_sched_yield);
       }
     }
   }
-  bool try_lock() { return held_.exchange(1, std::memory_order_acquire) == 0; }
-  void unlock() { held_.store(0, std::memory_order_release); }
+  bool try_lock() {
+    ++held_locks;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    const bool taken = held_.exchange(1, std::memory_order_acquire) == 0;
+    held_locks -= taken ? 0 : 1;
+    return taken;
+  }
+  void unlock() {
+    held_.store(0, std::memory_order_release);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    --held_locks;
+  }
 
  private:
   std::atomic<u32> held_;

@@ -9,6 +9,7 @@
 #include "interpose/pointer_tables.h"
 #include "interpose/poison.h"
 #include "interpose/python.h"
+#include "interpose/registered.h"
 #include "interpose/stack.h"
 #include "interpose/window.h"
 #include "interpose/writer.h"
@@ -137,6 +138,12 @@ void write_details(call_frame& f, u8& flags) {
       note_device_memory(f.arg[0], f.arg[1]);
       break;
     case call_class::alloc:
+    case call_class::host_register:
+      note_registered(f.arg[0], f.arg[1]);
+      break;
+    case call_class::host_unregister:
+      note_unregistered(f.arg[0]);
+      break;
     case call_class::map:
       note_device_memory(f.arg[0], f.arg[1]);
       break;
@@ -278,7 +285,7 @@ bool enter_call(call_frame& f) {
       return false;
     }
   }
-  f.t = enter_thread();
+  f.t = enter_thread(f.entry);
   return f.t != nullptr;
 }
 

@@ -1,4 +1,5 @@
 // Start, threads, fork and end: nothing here knows a driver call.
+#include <csignal>
 #include <cstdlib>
 
 #include <dlfcn.h>
@@ -23,6 +24,8 @@ settings options;
 std::atomic<u32> attention{attention_unresolved};
 __thread thread_state* current_thread;
 __thread u32 own_depth;
+__thread u64 own_frame;
+__thread u32 held_locks;
 
 namespace {
 
@@ -326,12 +329,40 @@ thread_state* thread_if_any() {
                                                                                                            : nullptr;
 }
 
-thread_state* enter_thread() {
+namespace {
+
+// Whether the code of the shim that this thread was in was left by a jump, out of a signal handler that had interrupted
+// it (siglongjmp): a frame of a stack that the program has come back from is gone. Where two stacks may be at play
+// nothing is known: in a handler with a stack of its own (sigaltstack), and in stacks the program made itself, which
+// lie further off than a jump goes. A lock that was held will never be given back: who waited for it would wait for
+// ever.
+bool left_by_jump(u64 entry) {
+  constexpr u64 far = u64{1} << 20;
+  if (entry <= own_frame || entry - own_frame > far || held_locks != 0) {
+    return false;
+  }
+  stack_t other{};
+  if (raw(SYS_sigaltstack, 0, word(&other)) != 0 || (other.ss_flags & SS_ONSTACK) != 0) {
+    return false;
+  }
+  const u64 begin = reinterpret_cast<u64>(other.ss_sp);
+  return (other.ss_flags & SS_DISABLE) != 0 || own_frame < begin || own_frame - begin >= other.ss_size;
+}
+
+} // namespace
+
+thread_state* enter_thread(u64 entry) {
   if (own_depth != 0) {
     if (process->header != nullptr) {
       count_lost(trace::lost_why::none, 1);
     }
-    return nullptr;
+    if (!left_by_jump(entry)) {
+      return nullptr;
+    }
+    own_depth = 0;
+    if (thread_state* t = current_thread) {
+      t->busy = 0;
+    }
   }
   const own_calls own;
   thread_state* t = current_thread;

@@ -105,9 +105,10 @@ struct process_state {
 
 extern process_state* process; // mapped by the constructor, or by the first hook before it
 
-// Two words of static TLS: programs that dlopen large libraries run out of it easily.
+// A few words of static TLS: programs that dlopen large libraries run out of it easily.
 extern __thread thread_state* current_thread __attribute__((tls_model("initial-exec")));
 extern __thread u32 own_depth __attribute__((tls_model("initial-exec")));
+extern __thread u64 own_frame __attribute__((tls_model("initial-exec"))); // where the outermost own_calls is, or was
 
 // Bits that send a hook into its slow path.
 enum attention_bit : u32 {
@@ -138,7 +139,8 @@ extern settings options;
 void start();
 
 // The calling thread's state, or null: the hook then calls through and records nothing. Not while own_calls lives.
-thread_state* enter_thread();
+// `entry`: stack pointer at which the program called the hook; 0 = not known.
+thread_state* enter_thread(u64 entry = 0);
 
 // While one lives, this thread runs code of the shim. A hook entered meanwhile comes from a signal handler, in whatever
 // state locks and records are: it passes through and is counted as lost. Driver calls made meanwhile are the shim's
@@ -147,7 +149,9 @@ thread_state* enter_thread();
 class own_calls {
  public:
   own_calls() {
-    ++own_depth;
+    if (own_depth++ == 0) {
+      own_frame = reinterpret_cast<u64>(this);
+    }
     std::atomic_signal_fence(std::memory_order_seq_cst);
   }
   ~own_calls() {

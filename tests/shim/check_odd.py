@@ -6,6 +6,7 @@ usage: check_odd.py --build DIR
 import argparse
 import glob
 import os
+import platform
 import shutil
 import struct
 import subprocess
@@ -50,6 +51,29 @@ class Odd:
         for p in problems:
             print("  " + p)
         self.failed += bool(problems)
+
+
+def jumps(odd):
+    """What a thread does after it jumped out of the shim is recorded."""
+    program = [os.path.join(odd.build, "tests", "odd_victim"), "jump"]
+    plain = odd.run(program, {})
+    with tempfile.TemporaryDirectory() as place:
+        shim = odd.run(program, {"LD_PRELOAD": odd.shim, "CAPTURESAN_OUTPUT": os.path.join(place, "trace")})
+        traces = check_victim.traces(os.path.join(place, "trace"))
+    trace = traces[0] if traces else b""
+    event_kind, freed = 1, set()
+    for at in range(4096, len(trace) - 63, 64):
+        kind, _, _, result = struct.unpack_from("<BBHi", trace, at)
+        address = struct.unpack_from("<Q", trace, at + 32)[0]
+        if kind == event_kind and result == 0 and 0x1000 <= address < 0x1000 + 50:
+            freed.add(address)
+    lost = check_victim.lost(trace) if traces else 0
+    stepped = platform.machine() == "x86_64"
+    good = plain == shim and bool(plain[0]) and len(freed) == 50 and (lost > 0 or not stepped)
+    print("jumps out of the shim: %s (%d of 50 calls after them recorded, %d counted as lost)" % ("ok" if good else "FAILED", len(freed), lost))
+    if plain != shim:
+        print("  without %s\n  with    %s" % (plain, shim))
+    odd.failed += not good
 
 
 def full_disk(odd):
@@ -118,6 +142,7 @@ def main():
     odd.compare("a call before every constructor", ["preinit"], 1)
     odd.compare("calls in exit handlers and destructors", ["at_exit"], 1)
     odd.compare("calls in signal handlers", ["signal"], 1)
+    jumps(odd)
     odd.compare("a plugin bound with RTLD_DEEPBIND", ["deepbind", odd.plugin], 1)
     odd.compare("a plugin in a namespace of its own", ["dlmopen", odd.plugin], 1)
     odd.compare("a plugin loaded 1,000 times", ["reload", odd.plugin], 1)

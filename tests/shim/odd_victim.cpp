@@ -1,6 +1,6 @@
 // Programs that use a driver in unusual ways or moments; output and exit code must not depend on the shim.
-//   odd_victim preinit | at_exit | signal | deepbind PLUGIN | dlmopen PLUGIN | reload PLUGIN | tls PLUGIN | forks |
-//   fork_storm | daemon | spawn | spawn_environment | child | child_environment
+//   odd_victim preinit | at_exit | signal | jump | deepbind PLUGIN | dlmopen PLUGIN | reload PLUGIN | tls PLUGIN |
+//   forks | fork_storm | daemon | spawn | spawn_environment | child | child_environment
 #define __CUDA_API_VERSION_INTERNAL 1
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -8,7 +8,9 @@
 #include <cuda.h>
 
 #include <atomic>
+#include <csetjmp>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -16,9 +18,11 @@
 #include <vector>
 
 #include <dlfcn.h>
+#include <link.h>
 #include <spawn.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 namespace {
@@ -57,6 +61,70 @@ int signals() {
   }
   std::printf("refused: %d, handlers ran: %s\n", bad, handled.load() > 10 ? "yes" : "no");
   return 0;
+}
+
+// Where the shim's code is, if it is there.
+struct extent {
+  std::uintptr_t begin = 0, end = 0;
+};
+int find_shim(dl_phdr_info* info, std::size_t, void* out) {
+  if (std::strstr(info->dlpi_name, "libcapturesan.so") == nullptr) return 0;
+  for (int i = 0; i < info->dlpi_phnum; ++i) {
+    const auto& part = info->dlpi_phdr[i];
+    if (part.p_type != PT_LOAD || (part.p_flags & PF_X) == 0) continue;
+    *static_cast<extent*>(out) = {info->dlpi_addr + part.p_vaddr, info->dlpi_addr + part.p_vaddr + part.p_memsz};
+  }
+  return 1;
+}
+
+#if defined(__x86_64__)
+sigjmp_buf back;
+extent shim_code;
+volatile int steps_left;
+
+// After each instruction; leaves the call for good at the n-th one that is the shim's.
+void on_step(int, siginfo_t*, void* state) {
+  auto& registers = static_cast<ucontext_t*>(state)->uc_mcontext.gregs;
+  const auto at = static_cast<std::uintptr_t>(registers[REG_RIP]);
+  if (at < shim_code.begin || at >= shim_code.end) return;
+  steps_left = steps_left - 1;
+  if (steps_left == 0) siglongjmp(back, 1);
+}
+
+void step(bool on) {
+  if (on) {
+    asm volatile("pushfq; orq $0x100, (%%rsp); popfq" ::: "cc", "memory");
+  } else {
+    asm volatile("pushfq; andq $~0x100, (%%rsp); popfq" ::: "cc", "memory");
+  }
+}
+#endif
+
+// Jumps out of a signal handler at one instruction of the shim after the other; then calls that must be recorded.
+int jumps() {
+  cuMemFree_v2(1); // what only the first call does
+  for (int i = 0; i < 10; ++i) cuEventQuery(nullptr);
+#if defined(__x86_64__)
+  dl_iterate_phdr(find_shim, &shim_code);
+  struct sigaction action {};
+  action.sa_sigaction = on_step;
+  action.sa_flags = SA_SIGINFO;
+  sigaction(SIGTRAP, &action, nullptr);
+  static int n; // a jump brings other variables into doubt
+  for (n = 1; n <= 100; ++n) {
+    steps_left = n;
+    if (sigsetjmp(back, 1) == 0) {
+      step(true);
+      cuEventQuery(nullptr);
+      step(false);
+    }
+    cuEventQuery(nullptr);
+  }
+#endif
+  int bad = 0;
+  for (CUdeviceptr i = 0; i < 50; ++i) bad += cuMemFree_v2(0x1000 + i) != CUDA_SUCCESS ? 1 : 0;
+  std::printf("refused after the jumps: %d\n", bad);
+  return 3;
 }
 
 using plugin_fn = int (*)(int);
@@ -196,6 +264,7 @@ int main(int argc, char** argv) {
   }
   cuEventQuery(nullptr);
   if (is("signal")) return signals();
+  if (is("jump")) return jumps();
   if (is("deepbind")) return plugin(path, RTLD_NOW | RTLD_DEEPBIND, false);
   if (is("dlmopen")) return plugin(path, RTLD_NOW, true);
   if (is("reload")) return reload(path);

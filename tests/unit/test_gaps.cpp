@@ -120,6 +120,59 @@ TEST_CASE("a status of a capture whose begin is missing") {
   CHECK(confidence_of(two, "CS105") == proved);
 }
 
+// A call that answered 0 had an exec: if no record made it, records are missing that nobody counted.
+TEST_CASE("a graph that no record made: nothing is called clean") {
+  const auto evaluated = [](const judged& j) {
+    std::size_t n = 0;
+    for (const rule_status& r : j.summary().rules) n += r.evaluated && r.findings == 0 ? 1 : 0;
+    return n;
+  };
+  for (const std::string_view call : {"cuGraphLaunch", "cuGraphExecUpdate_v2", "cuGraphExecMemcpyNodeSetParams"}) {
+    INFO(call);
+    program p;
+    p.capture();
+    p.b.call(1, {.symbol = call, .stream = s1, .arg = {exec + 1, graph}});
+    const judged j(p.b.bytes());
+    CHECK_FALSE(j.summary().complete);
+    CHECK(evaluated(j) == 0);
+    CHECK(j.rules() == std::vector<std::string>{"CS901"});
+
+    program known;
+    known.capture();
+    known.b.call(1, {.symbol = call, .stream = s1, .arg = {exec, graph}});
+    const judged clean(known.b.bytes());
+    CHECK(clean.summary().complete);
+    CHECK(evaluated(clean) == clean.summary().rules.size());
+
+    program refused; // any number may be passed to a call that says that it is none
+    refused.capture();
+    refused.b.call(1, {.symbol = call, .result = 400, .stream = s1, .arg = {exec + 1, graph}});
+    CHECK(judged(refused.b.bytes()).summary().complete);
+
+    program destroyed; // the trace shows all there was: this is the program's own fault
+    destroyed.capture();
+    destroyed.b.call(1, {.symbol = "cuGraphExecDestroy", .arg = {exec}});
+    destroyed.b.call(1, {.symbol = call, .stream = s1, .arg = {exec, graph}});
+    CHECK(judged(destroyed.b.bytes()).summary().complete);
+  }
+}
+
+TEST_CASE("before a graph that no record made nothing is certain, behind it all is") {
+  for (const bool before : {true, false}) {
+    program p;
+    const auto unknown = [&] { p.b.call(1, {.symbol = "cuGraphLaunch", .stream = s1, .arg = {exec + 1}}); };
+    if (before) unknown();
+    p.b.wait(1'000'000);
+    p.allocate();
+    p.capture();
+    p.replay();
+    if (!before) unknown();
+    p.free();
+    p.replay();
+    CHECK(confidence_of(p, "CS201") == (before ? proved : suspected));
+  }
+}
+
 TEST_CASE("chunks used anew before they were read: from the beginning until the last of what they held") {
   for (const bool before : {true, false}) {
     program p;
