@@ -47,7 +47,7 @@ void replace(const char* symbol, CUresult result, void** pfn) {
   if (result != CUDA_SUCCESS || pfn == nullptr || *pfn == nullptr || options.off) {
     return;
   }
-  if (void* w = wrapper_for(*pfn)) {
+  if (void* w = export_for(*pfn)) {
     *pfn = w;
   } else if (!own_address(*pfn)) {
     name_uncovered(symbol);
@@ -127,7 +127,7 @@ __attribute__((visibility("hidden"), used)) void* capturesan_dlsym_answer(void* 
   if (at == nullptr || !resolve_driver()) {
     return nullptr;
   }
-  return wrapper_for(at); // an equal name of another library has another address
+  return export_for(at, name); // an equal name of another library has another address
 }
 
 // True if the program's dlsym would find nothing but our own export.

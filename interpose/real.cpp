@@ -138,12 +138,20 @@ bool resolve_driver() {
 
 void* driver_symbol(const char* name) { return driver_handle == nullptr ? nullptr : libc_dlsym(driver_handle, name); }
 
-void* wrapper_for(const void* driver_address) {
+void* export_for(const void* driver_address, const char* name) {
   if (resolved.load(std::memory_order_acquire) != 2) {
     return nullptr;
   }
   const address_entry* e = find_address(driver_address);
-  return e == nullptr ? nullptr : wrapper_table[e->id];
+  if (e == nullptr) {
+    return nullptr;
+  }
+  for (std::size_t i = e->id; name != nullptr && i < trace::call_count; ++i) {
+    if (real_table[i] == driver_address && trace::call_table[i].symbol == name) {
+      return export_table[i];
+    }
+  }
+  return export_table[e->id];
 }
 
 void* driver_for(const void* shim_address) {

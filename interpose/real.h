@@ -9,10 +9,12 @@ namespace capturesan::shim {
 
 using trace::call_id;
 
-extern void* real_table[trace::call_count];          // null: the driver lacks the name, or is not loaded yet
-extern void* const wrapper_table[trace::call_count]; // what the program gets instead (hooks.cpp)
+extern void* real_table[trace::call_count]; // null: the driver lacks the name, or is not loaded yet
 
-extern void* const export_table[trace::call_count]; // the exported symbols themselves
+// What the program gets instead (hooks.cpp): the exported symbols, as a program that is linked with the driver has them
+// already. It may compare what it asks for with what it has.
+extern void* const export_table[trace::call_count];
+extern void* const wrapper_table[trace::call_count]; // what they jump to
 
 // Resolves the table once a libcuda.so.1 is loaded; cheap afterwards. False while there is none.
 bool resolve_driver();
@@ -20,8 +22,9 @@ bool resolve_driver();
 // Any symbol of the loaded driver library; null if there is none.
 void* driver_symbol(const char* name);
 
-// The wrapper that stands for a driver address; null if the address is none of ours.
-void* wrapper_for(const void* driver_address);
+// The export that stands for a driver address; null if the address is none of ours. Of several names for one entry
+// point it is that of `name`, if that is among them.
+void* export_for(const void* driver_address, const char* name = nullptr);
 
 // The driver address behind a wrapper or an exported symbol of the shim; null if it is neither.
 void* driver_for(const void* shim_address);

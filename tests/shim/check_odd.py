@@ -25,20 +25,21 @@ class Odd:
         self.plugin = os.path.join(build, "tests", "libplugin.so")
         self.failed = 0
 
-    def run(self, arguments, environment):
-        env = dict(os.environ, LD_LIBRARY_PATH=os.path.join(self.build, "lib", "fake"))
+    def run(self, arguments, environment, driver="fake"):
+        env = dict(os.environ, LD_LIBRARY_PATH=os.path.join(self.build, "lib", driver))
         env.update(environment)
         p = subprocess.run(arguments, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                            timeout=120)
         return p.stdout, p.stderr, p.returncode
 
-    def compare(self, title, arguments, files, preload="{shim}", plain_preload="", most=None, extra=None):
+    def compare(self, title, arguments, files, preload="{shim}", plain_preload="", most=None, extra=None,
+                program="odd_victim", driver="fake"):
         """`files`: traces there must be at least; `most`: and at most."""
-        program = [os.path.join(self.build, "tests", "odd_victim")] + arguments
-        plain = self.run(program, {"LD_PRELOAD": plain_preload} if plain_preload else {})
+        program = [os.path.join(self.build, "tests", program)] + arguments
+        plain = self.run(program, {"LD_PRELOAD": plain_preload} if plain_preload else {}, driver)
         with tempfile.TemporaryDirectory() as place:
             out = os.path.join(place, "trace")
-            shim = self.run(program, {"LD_PRELOAD": preload.format(shim=self.shim), "CAPTURESAN_OUTPUT": out, **(extra or {})})
+            shim = self.run(program, {"LD_PRELOAD": preload.format(shim=self.shim), "CAPTURESAN_OUTPUT": out, **(extra or {})}, driver)
             traces = check_victim.traces(out)
         problems = []
         if plain != shim:
@@ -143,6 +144,10 @@ def main():
     odd.compare("calls in exit handlers and destructors", ["at_exit"], 1)
     odd.compare("calls in signal handlers", ["signal"], 1)
     jumps(odd)
+    for kind in ("pie", "fixed"):
+        for driver in ("fake", "sim"):
+            if os.path.isdir(os.path.join(odd.build, "lib", driver)):
+                odd.compare("addresses of the driver's functions, %s, %s" % (kind, driver), [], 0, program="same_address_" + kind, driver=driver)
     odd.compare("a plugin bound with RTLD_DEEPBIND", ["deepbind", odd.plugin], 1)
     odd.compare("a plugin in a namespace of its own", ["dlmopen", odd.plugin], 1)
     odd.compare("a plugin loaded 1,000 times", ["reload", odd.plugin], 1)
