@@ -59,8 +59,17 @@ std::string subject::place_of(std::uint32_t stack) const {
   return {};
 }
 
+// That the program itself did both says nothing: so it is unless somebody is named.
 std::string subject::modules_of(const allocation& a) const {
   const std::string made = place_of(a.made_stack), freed = place_of(a.freed_stack);
+  const auto& texts = view_.process->trace.texts;
+  const auto program = std::find_if(texts.begin(), texts.end(),
+                                    [](const traced_text& t) { return t.role == trace::text_role::executable; });
+  if (program != texts.end()) {
+    const std::string_view path = program->text;
+    const std::string_view own = path.substr(path.rfind('/') + 1);
+    if ((made.empty() || made == own) && (freed.empty() || freed == own)) return {};
+  }
   if (made.empty() && freed.empty()) return {};
   if (freed.empty()) return ", allocated in " + made;
   if (made.empty()) return ", freed in " + freed;

@@ -21,7 +21,13 @@ install(DIRECTORY ${CMAKE_SOURCE_DIR}/rules/ DESTINATION share/capturesan/rules 
         FILES_MATCHING PATTERN "*.yaml" PATTERN "*.json")
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/ DESTINATION include/capturesan COMPONENT capturesan
         FILES_MATCHING PATTERN "*.h")
-install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION share/doc/capturesan COMPONENT capturesan)
+# Findings and messages name pages as docs/rules.md: there they are found by that name.
+install(FILES ${CMAKE_SOURCE_DIR}/LICENSE ${CMAKE_SOURCE_DIR}/README.md ${CMAKE_SOURCE_DIR}/CHANGELOG.md
+        DESTINATION share/doc/capturesan COMPONENT capturesan)
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/docs/ DESTINATION share/doc/capturesan/docs COMPONENT capturesan
+        FILES_MATCHING PATTERN "*.md" PATTERN "report-1.schema.json" PATTERN "measurements" EXCLUDE)
+install(FILES ${CMAKE_SOURCE_DIR}/examples/ci/github-workflow.yml ${CMAKE_SOURCE_DIR}/examples/ci/gitlab-ci.yml
+        DESTINATION share/doc/capturesan/examples/ci COMPONENT capturesan)
 
 file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/share/capturesan ${CMAKE_BINARY_DIR}/include)
 file(CREATE_LINK ${CMAKE_SOURCE_DIR}/rules ${CMAKE_BINARY_DIR}/share/capturesan/rules SYMBOLIC)

@@ -133,7 +133,7 @@ std::string help_of(const command& c) {
   if (!c.details.empty()) text += fmt::format("\n{}", c.details);
   if (!c.accepts.names.empty()) text += "\noptions:\n";
   for (const std::string_view name : c.accepts.names) {
-    if (const option_info* option = find_option(name)) text += option_help(*option);
+    if (const option_info* option = find_option(name)) text += option_help(*option, c.name);
   }
   if (!c.accepts.names.empty()) {
     text += "\nEach option is also a variable (--max-trace: CAPTURESAN_MAX_TRACE; lists with commas) and a key of\n"

@@ -89,6 +89,7 @@ dump_line describe_node(const side_record& record) {
   if (node.type == trace::node_type::kernel) {
     const std::uint64_t grid = node.value[1], block = node.value[2];
     line.hex("function", node.value[0]);
+    if (node.value[3] != 0) line.hex("kernel", node.value[3]);
     line.text("grid", grid_text(grid));
     line.text("block", block_text(block));
     line.number("shared_kib", block >> 48);
@@ -186,12 +187,25 @@ std::string flag_text(std::uint8_t flags) {
 
 void dump_line::hex(std::string_view key, std::uint64_t value) { fields.push_back({key, fmt::format("{:#x}", value)}); }
 
+namespace {
+
+// In quotes, with a backslash before what would end them, where the bare text could be misread.
+std::string quoted(const std::string& value) {
+  if (!value.empty() && value.find_first_of(" \"=\\") == std::string::npos) return printable(value);
+  std::string escaped;
+  for (const char c : value) {
+    if (c == '"' || c == '\\') escaped += '\\';
+    escaped += c;
+  }
+  return '"' + printable(escaped) + '"';
+}
+
+} // namespace
+
 std::string to_text(const dump_line& line) {
   std::string text(line.kind);
   for (const dump_field& field : line.fields) {
-    const std::string value = printable(field.value);
-    const bool quotes = value.empty() || value.find_first_of(" \"=") != std::string::npos;
-    text += fmt::format(" {}={}{}{}", field.key, quotes ? "\"" : "", value, quotes ? "\"" : "");
+    text += fmt::format(" {}={}", field.key, quoted(field.value));
   }
   return text;
 }

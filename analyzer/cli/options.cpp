@@ -183,13 +183,29 @@ std::uint64_t option_values::bytes(std::string_view name) const {
   return parse_bytes(text(name), ok);
 }
 
-std::string option_help(const option_info& option) {
+namespace {
+
+// What the option means for that command.
+std::string_view meaning_for(const option_info& option, std::string_view command) {
+  static constexpr std::string_view others[][3] = {
+#define OPTION(name, type, default_text, reader, help)
+#define OPTION_FOR(name, command, help) {#name, #command, help},
+#include "trace/options.def"
+  };
+  for (const auto& [name, of, help] : others)
+    if (name == option.name && of == command) return help;
+  return option.help;
+}
+
+} // namespace
+
+std::string option_help(const option_info& option, std::string_view command) {
   static constexpr std::string_view placeholders[] = {"", " TEXT", " ITEM", " N", " SIZE", ""};
   std::string head = fmt::format("--{}", option.name);
   if (option.name == "output") head = "-o, --output";
   head += option.choices.empty() ? std::string(placeholders[static_cast<std::size_t>(option.type)])
                                  : fmt::format(" {}", fmt::join(option.choices, "|"));
-  std::string text = fmt::format("  {}\n      {}", head, option.help);
+  std::string text = fmt::format("  {}\n      {}", head, meaning_for(option, command));
   if (!option.default_text.empty()) text += fmt::format(" [{}]", option.default_text);
   return text + "\n";
 }

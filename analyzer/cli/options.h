@@ -53,7 +53,7 @@ std::string check_value(const option_info& option, const std::string& text);
 std::uint64_t parse_bytes(std::string_view text, bool& ok); // "64MiB", "1000000"
 
 // "capturesan run --help" and such: one paragraph for the option.
-std::string option_help(const option_info& option);
+std::string option_help(const option_info& option, std::string_view command);
 
 // The name in `names` that `wrong` was probably meant to be; empty if none is near.
 std::string did_you_mean(std::string_view wrong, std::span<const std::string_view> names);

@@ -114,6 +114,21 @@ class Help(CommandTest):
                 self.assertIn(f"usage: capturesan {name}", done.stdout)
                 self.assertIn(f"capturesan {name}", done.stdout.split("examples:")[1])
 
+    def test_an_option_means_what_its_command_makes_of_it(self):
+        def meaning(command, option):
+            text = self.call(command, "--help").stdout
+            return text.split(f"--{option} ")[1].split("\n")[1]
+
+        self.assertIn("run writes", meaning("run", "report"))
+        for command in ("check", "report"):
+            self.assertIn("without FILE, to stdout", meaning(command, "report"))
+            self.assertNotIn("run writes", meaning(command, "report"))
+        self.assertIn("only new ones count", meaning("check", "baseline"))
+        self.assertIn("the file to write", meaning("baseline", "baseline"))
+        self.assertIn("one JSON array", meaning("diff", "format"))
+        self.assertIn("one JSON object a line", meaning("dump", "format"))
+        self.assertNotIn("default: a new folder", meaning("doctor", "output"))
+
     def test_help_after_the_dashes_is_the_programs(self):
         self.assertEqual(self.run_child("exit", "7", "--help").returncode, 7)
 

@@ -309,6 +309,20 @@ class Traces(RealTest):
         # One line a record: nothing may break a line or the terminal.
         self.assertNotRegex(done.stdout, "[\x00-\x09\x0b-\x1f\x7f]")
 
+    def test_dump_of_quotes(self):
+        words = ['say "yes" to=all', 'back\\slash', 'end\\"', "plain"]
+        self.call("run", "--driver", "sim", "-o", "quotes", "--", FIXED, *words)
+        values = {}
+        for line in self.call("dump", "quotes").stdout.splitlines():
+            if line.startswith("text ") and "role=argv" in line:
+                # The whole line again from its parts: name=value, or name="value" with backslashes before " and \.
+                parts = re.fullmatch(r'text((?: \w+=(?:"(?:[^"\\]|\\.)*"|[^ "=]+))+)', line)
+                self.assertIsNotNone(parts, line)
+                fields = dict(re.findall(r' (\w+)=("(?:[^"\\]|\\.)*"|[^ "=]+)', parts[1]))
+                text = fields["text"]
+                values[int(fields["key"], 16)] = re.sub(r"\\(.)", r"\1", text[1:-1]) if text[0] == '"' else text
+        self.assertEqual([values[place] for place in range(1, 5)], words)
+
     def test_dump_into_a_closed_pipe(self):
         done = self.call("-c", f"{REAL} dump t | head -1", command="sh")
         self.assertEqual((len(done.stdout.splitlines()), done.stderr), (1, ""))

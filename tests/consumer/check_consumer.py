@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -50,6 +51,20 @@ class Consumer(unittest.TestCase):
         # A second time, over what the first one left behind.
         call("ctest", "--test-dir", build, "-R", "good")
         return build
+
+    def test_0_the_pages_that_are_named_are_there(self):
+        place = self.prefix / "share/doc/capturesan"
+        rules = [line.split()[0] for line in call(BUILD / "bin/capturesan", "rules", "list").stdout.splitlines() if line.startswith("CS")]
+        self.assertGreater(len(rules), 20)
+        for rule in rules:
+            named = re.search(r"docs/[\w.-]+#[\w-]+", call(BUILD / "bin/capturesan", "rules", "show", rule).stdout)
+            self.assertIsNotNone(named, rule)
+            page, anchor = named[0].split("#")
+            self.assertRegex((place / page).read_text(), rf'(?mi)^#+ {anchor}\b|id="{anchor}"', named[0])
+        for page in ("rules", "writing-rules", "calls", "ci", "options"):
+            for link in re.findall(r"\]\(([^)#:]+)[^)]*\)", (place / f"docs/{page}.md").read_text()):
+                inside = (place / "docs" / link).resolve()
+                self.assertTrue(inside.exists() or not link.endswith((".md", ".yml", ".json")), f"docs/{page}.md: {link}")
 
     def test_1_build_folder(self):
         self.audit("from build", f"-DCaptureSan_DIR={BUILD}/lib/cmake/CaptureSan")

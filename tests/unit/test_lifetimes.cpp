@@ -122,8 +122,33 @@ TEST_CASE("graphs are named by the line of Python that captured them") {
   CHECK(j.findings()[0].graph->place == "engine.py:48");
 }
 
+namespace {
+
+constexpr std::uint64_t in_library[] = {0x10000100, 0x20000100, 0x30000100}, in_program[] = {0x10000100, 0x30000200};
+
+} // namespace
+
+TEST_CASE("a finding does not say that it was the program itself that allocated and freed the memory") {
+  for (const bool program_known : {true, false}) {
+    trace_builder b;
+    if (program_known) b.text(1, trace::text_role::executable, 0, "/opt/engine");
+    b.module(1, 0x10000000, 0x10000000, 0x10100000, "/usr/lib/libcuda.so.1");
+    b.module(1, 0x30000000, 0x30000000, 0x30100000, "/opt/engine");
+    b.stack(1, 2, in_program);
+    b.call(1, {.symbol = "cuMemAlloc_v2", .arg = {buf, 4096}, .stack = 2});
+    memset_node(b, buf);
+    b.call(1, {.symbol = "cuGraphInstantiateWithFlags", .arg = {exec, graph}});
+    b.call(1, {.symbol = "cuMemFree_v2", .arg = {buf}, .stack = 2});
+    b.call(1, {.symbol = "cuGraphLaunch", .stream = s1, .arg = {exec}});
+    const judged j(b.bytes());
+    REQUIRE(j.findings().size() == 1);
+    CHECK(j.findings()[0].pointers[0].allocated_in == "engine");
+    CHECK(j.findings()[0].message.ends_with(program_known ? "belongs to nobody now"
+                                                          : ", allocated and freed in engine"));
+  }
+}
+
 TEST_CASE("a finding names the library that allocated the memory, and the one that freed it") {
-  const std::uint64_t in_library[] = {0x10000100, 0x20000100, 0x30000100}, in_program[] = {0x10000100, 0x30000200};
   for (const std::uint32_t freed_at : {1u, 2u, 0u}) {
     trace_builder b;
     b.module(1, 0x10000000, 0x10000000, 0x10100000, "/usr/lib/libcuda.so.1");
