@@ -55,6 +55,7 @@ enum event_flag : std::uint8_t {
   event_eager_first = 2, // recorded although eager: the first launch of this function in this process
   event_truncated = 4,   // a record that belongs to this event is cut (node parameters, too many nodes)
   event_unfinished = 8,  // made by the reader: the call had not returned when the trace ended
+  event_untimed = 16,    // made by the reader: when the call returned is not known; `end` is `begin`
 };
 
 // Capture status of a stream, as CUstreamCaptureStatus.
@@ -227,7 +228,8 @@ static_assert(sizeof(thread_end_record) == slot_bytes);
 // release order: a word that is not zero is whole, the first zero ends the record. Entries are appended as long as
 // nothing else follows in the chunk, so the last record of a chunk that is being written may still grow.
 //   bits 0-7 slot, 8-35 ticks from the entry before to this one's begin (0 for the first), 36-63 ticks from begin to
-//   end, all ones: the call has not returned, or its event stands elsewhere because calls were made meanwhile
+//   end, all ones: the call has not returned, or its event stands elsewhere because calls were made meanwhile; one
+//   less: it has returned, nobody took the time (launches of graphs at level lite; since 3.0)
 struct again_record {
   record_kind kind;
   std::uint8_t slots; // 1
@@ -239,6 +241,7 @@ struct again_record {
 static_assert(sizeof(again_record) == slot_bytes);
 inline constexpr unsigned again_tick_bits = 28;
 inline constexpr std::uint64_t again_tick_mask = (std::uint64_t{1} << again_tick_bits) - 1;
+inline constexpr std::uint64_t again_under_way = again_tick_mask, again_untimed = again_tick_mask - 1;
 
 struct lost_record {
   record_kind kind;
