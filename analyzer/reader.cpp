@@ -116,6 +116,7 @@ void trace_file::read_header(const std::byte* h) {
   using trace::file_header;
 #define FIELD(type, name) load<type>(h + offsetof(file_header, name))
   traced_process& p = process_;
+  major_ = FIELD(std::uint16_t, major);
   p.pid = FIELD(std::uint32_t, pid);
   p.parent_pid = FIELD(std::uint32_t, parent_pid);
   p.clock_ticks = FIELD(std::uint64_t, clock_ticks);
@@ -440,7 +441,7 @@ void trace_file::add_unfinished() {
 
 namespace {
 
-bool under_way(std::uint64_t word) { return word >> (8 + trace::again_tick_bits) == trace::again_tick_mask; }
+bool under_way(std::uint64_t word) { return word >> (8 + trace::again_tick_bits) == trace::again_under_way; }
 
 } // namespace
 
@@ -479,7 +480,13 @@ bool thread_cursor::take_again(std::uint64_t word) {
   if (event_.kind != record_kind::event) return false;
   again_begin_ += word >> 8 & trace::again_tick_mask;
   event_.begin = again_begin_;
-  event_.end = again_begin_ + (word >> (8 + trace::again_tick_bits));
+  const std::uint64_t took = word >> (8 + trace::again_tick_bits);
+  if (took == trace::again_untimed && file_.major_ >= 3) {
+    event_.end = event_.begin;
+    event_.flags |= trace::event_untimed;
+  } else {
+    event_.end = event_.begin + took;
+  }
   return true;
 }
 

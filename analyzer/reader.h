@@ -158,6 +158,7 @@ class trace_file {
   void add_slots(std::uint32_t thread, std::uint32_t chunk, std::uint16_t first, std::uint16_t end);
 
   std::unique_ptr<byte_source> bytes_;
+  std::uint16_t major_ = trace::format_major; // of the format
   traced_process process_;
   std::vector<chunk_info> chunks_;
   std::vector<std::uint32_t> active_; // numbers of chunks that may still change

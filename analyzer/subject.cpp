@@ -183,6 +183,7 @@ field_value subject::call_field(field_id id) const {
   case field_id::event_result:
     return number(e.result);
   case field_id::event_duration:
+    if ((e.flags & (trace::event_untimed | trace::event_unfinished)) != 0) return absent();
     return number(e.end < e.begin ? 0 : view_.process->trace.to_ns(e.end) - view_.process->trace.to_ns(e.begin));
   case field_id::event_in_window:
     return number((e.flags & trace::event_in_window) != 0 ? 1 : 0);

@@ -109,7 +109,12 @@ std::uint64_t trace_builder::again(std::uint32_t thread) {
   return begin;
 }
 
-std::uint64_t trace_builder::again_under_way(std::uint32_t thread) { return put_again(thread, trace::again_tick_mask); }
+std::uint64_t trace_builder::again_under_way(std::uint32_t thread) { return put_again(thread, trace::again_under_way); }
+
+std::uint64_t trace_builder::again_untimed(std::uint32_t thread) {
+  now_ = put_again(thread, trace::again_untimed);
+  return now_;
+}
 
 std::uint64_t trace_builder::put_again(std::uint32_t thread, std::uint64_t took) {
   chunk& c = chunks_[chunk_of_[thread]];

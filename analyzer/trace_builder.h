@@ -40,6 +40,7 @@ class trace_builder {
   std::uint64_t again(std::uint32_t thread);
   // The same, but the call never returned.
   std::uint64_t again_under_way(std::uint32_t thread);
+  std::uint64_t again_untimed(std::uint32_t thread); // nobody took the time of its return
   bool room(std::uint32_t thread) const { return chunks_[chunk_of_.at(thread)].used < trace::slots_per_chunk; }
   std::uint64_t now() const { return now_; }
   void wait(std::uint64_t ticks) { now_ += ticks; }

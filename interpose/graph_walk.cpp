@@ -164,14 +164,18 @@ void each_node(walk& k, CUgraph graph, Visit visit) {
   if (n == 0) {
     return;
   }
+  CUgraphNode few[32]; // on the caller's stack, of whatever size that is
   const std::size_t bytes = n * sizeof(CUgraphNode);
-  const long at =
-      raw(SYS_mmap, 0, static_cast<long>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (at == -1) {
-    k.w.whole = false;
-    return;
+  long at = 0;
+  CUgraphNode* nodes = few;
+  if (n > sizeof(few) / sizeof(few[0])) {
+    at = raw(SYS_mmap, 0, static_cast<long>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at == -1) {
+      k.w.whole = false;
+      return;
+    }
+    nodes = reinterpret_cast<CUgraphNode*>(at);
   }
-  auto* nodes = reinterpret_cast<CUgraphNode*>(at);
   if (get(graph, nodes, &n) == CUDA_SUCCESS) {
     for (std::size_t i = 0; i < n; ++i) {
       visit(nodes[i]);
@@ -179,7 +183,9 @@ void each_node(walk& k, CUgraph graph, Visit visit) {
   } else {
     k.w.whole = false;
   }
-  raw(SYS_munmap, at, static_cast<long>(bytes));
+  if (at != 0) {
+    raw(SYS_munmap, at, static_cast<long>(bytes));
+  }
 }
 
 void walk_graph(walk& k, CUgraph graph, u32 parent, int depth) {

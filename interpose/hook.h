@@ -142,7 +142,7 @@ struct hook<Id, CUresult(A...)> {
       return recorded(from, a...);
     }
     const CUresult r = reinterpret_cast<fn_type>(real(Id))(a...);
-    const quick_result how = quick_end(t, q, r);
+    const quick_result how = quick_end(t, q, r, row.cls);
     if (how == quick_result::written) [[likely]] {
       return r;
     }

@@ -26,52 +26,116 @@ std::atomic<u64> owner_session;
 std::atomic<u64> departures; // numbers given to calls so far
 spin_lock table_lock;        // writers only
 
-// Pages that a range lies in, by hash: a program frees thousands of times a second, and nearly all of it is elsewhere.
-class page_marks {
+// Where ranges lie, by hash: a program frees thousands of times a second, and nearly all of it is elsewhere. A range is
+// marked in units of its own order of size, so that neither a small one nor a large one is met by what lies beside it.
+class range_marks {
  public:
   void add(u64 begin, u64 end) { // under table_lock
-    if (pages(begin, end) > most) {
-      wide_.store(1, std::memory_order_relaxed);
+    std::size_t level = 0;
+    while (level + 1 < levels && units(level, begin, end) > most) {
+      ++level;
+    }
+    if (units(level, begin, end) > most) {
+      everywhere_.store(1, std::memory_order_relaxed);
       return;
     }
-    for (u64 page = begin / page_bytes; page <= (end - 1) / page_bytes; ++page) {
-      const u64 bit = mix(page);
-      bits_[bit / 64 % words].fetch_or(u64{1} << (bit % 64), std::memory_order_relaxed);
-    }
+    each_word(level, begin, end, [&](std::atomic<u64>& word, u64 mask) {
+      word.fetch_or(mask, std::memory_order_relaxed);
+      return false;
+    });
+    used_.fetch_or(1u << level, std::memory_order_release);
   }
   bool meet(u64 begin, u64 end) const {
-    if (wide_.load(std::memory_order_relaxed) != 0 || pages(begin, end) > most) {
+    if (everywhere_.load(std::memory_order_relaxed) != 0) {
       return true;
     }
-    for (u64 page = begin / page_bytes; page <= (end - 1) / page_bytes; ++page) {
-      const u64 bit = mix(page);
-      if ((bits_[bit / 64 % words].load(std::memory_order_relaxed) >> (bit % 64) & 1) != 0) {
+    const u32 used = used_.load(std::memory_order_acquire);
+    for (std::size_t level = 0; level < levels; ++level) {
+      if ((used >> level & 1) == 0) {
+        continue;
+      }
+      if (units(level, begin, end) > most_asked ||
+          each_word(level, begin, end, [](const std::atomic<u64>& word, u64 mask) {
+            return (word.load(std::memory_order_relaxed) & mask) != 0;
+          })) {
         return true;
       }
     }
     return false;
   }
   void clear() { // under table_lock
-    wide_.store(0, std::memory_order_relaxed);
-    for (std::atomic<u64>& word : bits_) {
-      word.store(0, std::memory_order_relaxed);
+    used_.store(0, std::memory_order_relaxed);
+    everywhere_.store(0, std::memory_order_relaxed);
+    for (auto& level : bits_) {
+      for (std::atomic<u64>& word : level) {
+        word.store(0, std::memory_order_relaxed);
+      }
     }
   }
 
  private:
-  static constexpr u64 page_bytes = 4096, words = 256;
-  static constexpr u64 most = 16; // pages; longer ranges are not marked, and always looked for
-  static u64 pages(u64 begin, u64 end) { return (end - 1) / page_bytes - begin / page_bytes + 1; }
-  std::atomic<u64> bits_[words];
-  std::atomic<u32> wide_;
+  // Units of 64 bytes, 4 KiB, 256 KiB, 16 MiB and 1 GiB.
+  static constexpr std::size_t levels = 5;
+  static constexpr u64 shift(std::size_t level) { return 6 + 6 * level; }
+  static constexpr u64 words = 1024;
+  static constexpr u64 most = 64;        // units that a range marks; what is longer takes larger ones
+  static constexpr u64 most_asked = 256; // units that are asked for; what is longer is looked for in the table
+  static u64 units(std::size_t level, u64 begin, u64 end) {
+    return ((end - 1) >> shift(level)) - (begin >> shift(level)) + 1;
+  }
+  // A word has the marks of 64 neighbours. True as soon as `f` is.
+  template <class Self, class F>
+  static bool each_word_of(Self& self, std::size_t level, u64 begin, u64 end, F&& f) {
+    const u64 last = (end - 1) >> shift(level);
+    for (u64 unit = begin >> shift(level); unit <= last; unit = (unit / 64 + 1) * 64) {
+      const u64 bit = unit % 64;
+      const u64 n = last - unit + 1 < 64 - bit ? last - unit + 1 : 64 - bit;
+      const u64 mask = (n == 64 ? ~u64{0} : (u64{1} << n) - 1) << bit;
+      if (f(self.bits_[level][mix(unit / 64) % words], mask)) {
+        return true;
+      }
+    }
+    return false;
+  }
+  template <class F>
+  bool each_word(std::size_t level, u64 begin, u64 end, F&& f) {
+    return each_word_of(*this, level, begin, end, f);
+  }
+  template <class F>
+  bool each_word(std::size_t level, u64 begin, u64 end, F&& f) const {
+    return each_word_of(*this, level, begin, end, f);
+  }
+
+  std::atomic<u64> bits_[levels][words];
+  std::atomic<u32> used_; // levels
+  std::atomic<u32> everywhere_;
 };
-page_marks marks;
+// One is asked, the other is made anew once many ranges have gone: marks cannot be taken away one by one.
+range_marks marks[2];
+std::atomic<u32> marks_in_use;
+u32 gone_since_made; // under table_lock
+
+range_marks& current_marks() { return marks[marks_in_use.load(std::memory_order_acquire)]; }
 
 // One range less; under table_lock.
 void disarm_one() {
   if (armed.fetch_sub(1, std::memory_order_relaxed) == 1) {
-    marks.clear();
+    current_marks().clear();
+    gone_since_made = 0;
+    return;
   }
+  if (++gone_since_made < max_host_ranges / 4) {
+    return;
+  }
+  gone_since_made = 0;
+  const u32 other = 1 - marks_in_use.load(std::memory_order_relaxed);
+  marks[other].clear();
+  for (const host_range& r : ranges) {
+    if (const u64 begin = r.begin.load(std::memory_order_relaxed); begin != 0) {
+      marks[other].add(begin, r.end.load(std::memory_order_relaxed));
+    }
+  }
+  marks_in_use.store(other, std::memory_order_release);
 }
 
 // Memory of the driver's own: it is told when that goes.
@@ -101,7 +165,7 @@ void add_range(thread_state* t, u64 exec, u64 begin, u64 bytes) {
       r.begin.store(0, std::memory_order_relaxed);
     }
     armed.store(0, std::memory_order_relaxed);
-    marks.clear();
+    current_marks().clear();
   }
   for (u32 i = 0; i < max_host_ranges; ++i) {
     host_range& r = ranges[i];
@@ -115,7 +179,7 @@ void add_range(thread_state* t, u64 exec, u64 begin, u64 bytes) {
     r.exec.store(exec, std::memory_order_relaxed);
     r.leaving.store(0, std::memory_order_relaxed);
     r.begin.store(begin, std::memory_order_release);
-    marks.add(begin, end);
+    current_marks().add(begin, end);
     if (end > highest.load(std::memory_order_relaxed)) {
       highest.store(end, std::memory_order_relaxed);
     }
@@ -215,7 +279,7 @@ struct departure {
 
 departure depart(u64 begin, u64 end) {
   departure d;
-  if (begin >= highest.load(std::memory_order_relaxed) || !marks.meet(begin, end) || process == nullptr ||
+  if (begin >= highest.load(std::memory_order_relaxed) || !current_marks().meet(begin, end) || process == nullptr ||
       owner_session.load(std::memory_order_relaxed) != process->session.load(std::memory_order_relaxed) ||
       inside_own_calls()) {
     return d;

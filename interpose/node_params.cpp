@@ -17,9 +17,21 @@ constexpr std::size_t scratch_bytes = seen_bytes + max_parameter_bytes + sizeof(
 
 } // namespace
 
+namespace {
+
+// One is kept for the next walk or edit: a program that edits its graphs at each step would map and unmap one each
+// time. Per image, so that a forked child has a copy of its own.
+std::atomic<long> spare_scratch;
+
+} // namespace
+
 node_scratch::node_scratch(thread_state* t, u64 exec)
-    : writer{t, nullptr, nullptr, nullptr, exec},
-      at_(raw(SYS_mmap, 0, scratch_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
+    : writer{t, nullptr, nullptr, nullptr, exec}, at_(spare_scratch.exchange(0, std::memory_order_acquire)) {
+  if (at_ != 0) {
+    std::memset(reinterpret_cast<void*>(at_), 0, seen_bytes);
+  } else {
+    at_ = raw(SYS_mmap, 0, scratch_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  }
   if (ok()) {
     writer.seen = reinterpret_cast<u64*>(at_);
     writer.block = reinterpret_cast<u8*>(at_) + seen_bytes;
@@ -28,7 +40,8 @@ node_scratch::node_scratch(thread_state* t, u64 exec)
 }
 
 node_scratch::~node_scratch() {
-  if (ok()) {
+  long none = 0;
+  if (ok() && !spare_scratch.compare_exchange_strong(none, at_, std::memory_order_release, std::memory_order_relaxed)) {
     raw(SYS_munmap, at_, scratch_bytes);
   }
 }

@@ -19,7 +19,7 @@ struct node_writer {
   static constexpr std::size_t seen_size = 1024;
 };
 
-// Maps the scratch space for the time of one walk or edit; `ok()` is false if there is no memory.
+// Has the scratch space for the time of one walk or edit; `ok()` is false if there is no memory.
 class node_scratch {
  public:
   node_scratch(thread_state* t, u64 exec);

@@ -29,20 +29,20 @@ inline constexpr std::size_t max_descriptors = 8192;
 inline constexpr u64 unknown_context = ~u64{0};
 
 struct alignas(64) thread_state {
-  // One cache line with all that a repeated call looks at, and one with `like`.
+  // One cache line with all that a repeated call looks at.
   u64 session;                // == process_state::session while this state is valid
   trace::chunk_header* chunk; // may be null: no chunk could be had
-  u64 again_begin;            // of the last entry in the open `again` record
-  u64 last_site;              // of the last graph launch
+  const trace::event* last;   // of this chunk: the one that the last repeatable call was or equalled; null = none
+  u64* word;                  // next entry of the open `again` record; null: there is none, or it is full
+  u64 again_begin;            // of the entry before `word`
   u64 context;                // last context recorded as current
   u32 used;                   // committed slots of the chunk
-  u16 again;                  // slot of the open `again` record, 0 = none
-  u16 again_entries;          // in it
   u32 busy;                   // the shim is writing on this thread: a nested hook (signal handler) passes through
   u32 asked_capturing;        // whether the stream that this thread asked about last was capturing
   u32 index;                  // from 1
-  u32 tid;
-  u8 like[64]; // slots of events that later calls may equal, by hash; 0 = none
+  // Slots of events that later calls may equal, by hash; 0 = none.
+  u8 like[64];
+  u64 last_site; // of the last graph launch
   thread_state* next_free;
   // Inside a callback-watched window only: the CUDA runtime call that this thread is in, modules loaded since its last
   // event.
@@ -50,6 +50,7 @@ struct alignas(64) thread_state {
   u32 runtime_window; // process_state::cupti_windows at that time
   u32 modules_loaded;
   u32 last_call; // call id + 1: a repeated call need not look up whether its name is written
+  u32 tid;
 };
 static_assert(offsetof(thread_state, like) == 64 && sizeof(thread_state) <= 192);
 

@@ -91,10 +91,17 @@ lost_why extend(int fd, u64 offset, u64 bytes) {
   return lost_why::none;
 }
 
+// MAP_POPULATE would only read the pages of a shared mapping; each first write would be a fault still, and the two
+// together cost more than populating for writing. Before Linux 5.14 that is refused, and pages come with their faults.
 void* map_part(int fd, u64 offset, u64 bytes) {
-  const long p = raw(SYS_mmap, 0, static_cast<long>(bytes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd,
-                     static_cast<long>(offset));
-  return p == -1 ? nullptr : reinterpret_cast<void*>(p);
+  constexpr int populate_write = 23; // MADV_POPULATE_WRITE
+  const long p =
+      raw(SYS_mmap, 0, static_cast<long>(bytes), PROT_READ | PROT_WRITE, MAP_SHARED, fd, static_cast<long>(offset));
+  if (p == -1) {
+    return nullptr;
+  }
+  raw(SYS_madvise, p, static_cast<long>(bytes), populate_write);
+  return reinterpret_cast<void*>(p);
 }
 
 // Maps the next chunks. Called under file_lock. No descriptor stays open: programs that close all of them would close
@@ -289,7 +296,8 @@ bool take_chunk(thread_state* t) {
     return false;
   }
   t->used = c->used.load(std::memory_order_relaxed);
-  t->again = 0;
+  t->last = nullptr;
+  t->word = nullptr;
   std::memset(t->like, 0, sizeof(t->like));
   if (t == &process->definitions) {
     c->purpose = trace::chunk_purpose::definitions;
@@ -358,6 +366,7 @@ void* reserve(thread_state* t, std::size_t slots) {
 
 void commit(thread_state* t, std::size_t slots) {
   t->used += static_cast<u32>(slots);
+  t->word = nullptr; // an `again` record grows only while it is the last one
   t->chunk->used.store(t->used, std::memory_order_release);
   // The next slot is cold: the reader on another core had it last, or nobody. Fetched for writing now, it is here by
   // the next call. Beyond the end of the chunk this does nothing.

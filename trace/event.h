@@ -55,6 +55,7 @@ enum event_flag : std::uint8_t {
   event_eager_first = 2, // recorded although eager: the first launch of this function in this process
   event_truncated = 4,   // a record that belongs to this event is cut (node parameters, too many nodes)
   event_unfinished = 8,  // made by the reader: the call had not returned when the trace ended
+  event_untimed = 16,    // made by the reader: when the call returned is not known; `end` is `begin`
 };
 
 // Capture status of a stream, as CUstreamCaptureStatus.
@@ -173,7 +174,7 @@ enum class node_type : std::uint16_t {
 // edit of a child-graph node has index 0 and is followed by all new nodes below it.
 // value[] by type:
 //   kernel      function, grid (x | y<<32 | z<<48), block (x | y<<16 | z<<32 | shared KiB<<48), CUkernel of the
-//               function or 0 (since 2.1); payload = packed parameters, by the layout of the function record
+//               function or 0 (since 3.0); payload = packed parameters, by the layout of the function record
 //   memcpy      destination address, source address, bytes; host operands have bit 0 (destination) / bit 1 (source) of
 //               value[3] set, array operands bits 2 and 3; bits 4 and 5: on the stack of the calling thread,
 //               whose upper end is value[4]
@@ -226,7 +227,8 @@ static_assert(sizeof(thread_end_record) == slot_bytes);
 // release order: a word that is not zero is whole, the first zero ends the record. Entries are appended as long as
 // nothing else follows in the chunk, so the last record of a chunk that is being written may still grow.
 //   bits 0-7 slot, 8-35 ticks from the entry before to this one's begin (0 for the first), 36-63 ticks from begin to
-//   end, all ones: the call has not returned, or its event stands elsewhere because calls were made meanwhile
+//   end, all ones: the call has not returned, or its event stands elsewhere because calls were made meanwhile; one
+//   less: it has returned, nobody took the time (launches of graphs at level lite; since 3.0)
 struct again_record {
   record_kind kind;
   std::uint8_t slots; // 1
@@ -238,6 +240,7 @@ struct again_record {
 static_assert(sizeof(again_record) == slot_bytes);
 inline constexpr unsigned again_tick_bits = 28;
 inline constexpr std::uint64_t again_tick_mask = (std::uint64_t{1} << again_tick_bits) - 1;
+inline constexpr std::uint64_t again_under_way = again_tick_mask, again_untimed = again_tick_mask - 1;
 
 struct lost_record {
   record_kind kind;

@@ -19,9 +19,10 @@
 namespace capturesan::trace {
 
 inline constexpr char file_magic[8] = {'C', 'A', 'P', 'S', 'A', 'N', '\r', '\n'};
-inline constexpr std::uint16_t format_major = 2;  // a reader refuses any it does not know
-inline constexpr std::uint16_t format_oldest = 1; // the oldest major this version reads: 2 added `again` records
-inline constexpr std::uint16_t format_minor = 1;  // raised when something is appended that may be skipped
+inline constexpr std::uint16_t format_major = 3; // a reader refuses any it does not know
+// The oldest major this version reads: 2 added `again` records, 3 entries of them without the time of the return.
+inline constexpr std::uint16_t format_oldest = 1;
+inline constexpr std::uint16_t format_minor = 0; // raised when something is appended that may be skipped
 inline constexpr std::size_t header_bytes = 4096;
 inline constexpr std::size_t chunk_bytes = 16384;
 inline constexpr std::size_t slots_per_chunk = chunk_bytes / 64;

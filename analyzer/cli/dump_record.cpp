@@ -175,7 +175,7 @@ std::string_view driver_name(trace::driver_kind driver) {
 }
 
 std::string flag_text(std::uint8_t flags) {
-  static constexpr std::string_view names[] = {"in_window", "eager_first", "truncated", "unfinished"};
+  static constexpr std::string_view names[] = {"in_window", "eager_first", "truncated", "unfinished", "untimed"};
   std::string text;
   for (std::size_t bit = 0; bit < std::size(names); ++bit) {
     if (flags >> bit & 1) text += fmt::format("{}{}", text.empty() ? "" : ",", names[bit]);

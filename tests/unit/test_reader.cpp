@@ -32,6 +32,8 @@ struct seen {
   std::uint32_t thread;
   std::string symbol;
   std::uint64_t argument;
+  std::uint64_t begin = 0, end = 0;
+  std::uint8_t flags = 0;
 };
 
 std::vector<seen> read_all(trace_file& file) {
@@ -41,7 +43,8 @@ std::vector<seen> read_all(trace_file& file) {
   file.refresh();
   m.collect();
   m.drain(merger::no_horizon, [&](const merged_event& e) {
-    out.push_back({e.cursor->thread_index(), e.call->symbol, e.cursor->current().arg[0]});
+    const trace::event& event = e.cursor->current();
+    out.push_back({e.cursor->thread_index(), e.call->symbol, event.arg[0], event.begin, event.end, event.flags});
   });
   return out;
 }
@@ -331,6 +334,35 @@ TEST_CASE("a repeated call that never returned is reported as unfinished, one th
     CHECK(got.back().stream == 0x10);
     CHECK_FALSE(f.process().truncated);
   }
+}
+
+TEST_CASE("a launch whose return was not timed is there with its entry and says so") {
+  trace_builder b;
+  b.call(1, {.symbol = "cuGraphLaunch", .stream = 0x10, .arg = {1}});
+  const std::uint64_t first = b.again_untimed(1), second = b.again_untimed(1);
+  b.call(1, {.symbol = "cuInit"});
+  std::vector<std::byte> bytes = b.bytes();
+  {
+    auto file = trace_file::open(from_memory(bytes), "t");
+    REQUIRE(file);
+    const std::vector<seen> got = read_all(*file.value());
+    REQUIRE(got.size() == 4);
+    CHECK(got[0].flags == 0);
+    for (const auto& [at, begin] : {std::pair{1, first}, {2, second}}) {
+      CHECK(got[static_cast<std::size_t>(at)].begin == begin);
+      CHECK(got[static_cast<std::size_t>(at)].end == begin);
+      CHECK(got[static_cast<std::size_t>(at)].flags == trace::event_untimed);
+    }
+    CHECK_FALSE(file.value()->process().truncated);
+  }
+  // Before format 3 the same bits were a time.
+  bytes[offsetof(trace::file_header, major)] = std::byte{2};
+  auto file = trace_file::open(from_memory(bytes), "t");
+  REQUIRE(file);
+  const std::vector<seen> got = read_all(*file.value());
+  REQUIRE(got.size() == 4);
+  CHECK(got[1].end == first + trace::again_untimed);
+  CHECK(got[1].flags == 0);
 }
 
 TEST_CASE("a word that refers to no event of its thread is damage, and the rest is read") {
