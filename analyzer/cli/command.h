@@ -27,6 +27,7 @@ int check_command(const invocation& in);
 int report_command(const invocation& in);
 int baseline_command(const invocation& in);
 int dump_command(const invocation& in);
+int redact_command(const invocation& in);
 int diff_command(const invocation& in);
 int env_command(const invocation& in);
 int rules_command(const invocation& in);

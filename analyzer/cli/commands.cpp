@@ -62,6 +62,15 @@ const std::vector<command>& table() {
        "",
        "  capturesan dump trace | grep cuStreamBeginCapture\n"
        "  capturesan dump --format json trace/process-4711-1.cstrace\n"},
+      {"redact",
+       "TRACE...",
+       "copy traces without folders and command lines, to give them away",
+       redact_command,
+       {{"output"}, 64, false},
+       "The copy is judged as the original is. What stays: names of files, functions, kernels and threads, build ids, "
+       "addresses,\n"
+       "times, and the numbers that were passed to kernels. Files of symbols are found by name beside it no more.\n",
+       "  capturesan redact -o to-share capturesan-trace-20261129-101500-4711\n"},
       {"diff",
        "TRACE[#GRAPH] TRACE[#GRAPH]",
        "compare two recorded graphs: which pointers, numbers and geometries differ",

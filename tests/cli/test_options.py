@@ -97,7 +97,7 @@ class Mistakes(CommandTest):
 
 
 class Help(CommandTest):
-    COMMANDS = ("run", "check", "report", "baseline", "dump", "env", "rules", "doctor", "version")
+    COMMANDS = ("run", "check", "report", "baseline", "dump", "redact", "env", "rules", "doctor", "version")
 
     def test_overview_names_every_command(self):
         for words in (["--help"], ["-h"], ["help"]):

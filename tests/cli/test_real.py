@@ -328,6 +328,70 @@ class Traces(RealTest):
         self.assertEqual((len(done.stdout.splitlines()), done.stderr), (1, ""))
 
 
+class Redact(RealTest):
+    SECRETS = (b"secret-place", b"secret-word", b"secret option", b"SECRET_IN_ENVIRONMENT")
+
+    def setUp(self):
+        super().setUp()
+        place = self.folder / "secret-place"
+        place.mkdir()
+        self.program = place / MISTAKE.name
+        shutil.copy(MISTAKE, self.program)
+        self.call("run", "--driver", "sim", "-o", "t", "--", self.program, "secret-word", "--key=secret option",
+                  environment={"SECRET_IN_ENVIRONMENT": "SECRET_IN_ENVIRONMENT"})
+
+    def judged(self, folder):
+        report = json.loads(self.call("check", "--report", "json", folder).stdout)
+        keys = ("rule", "severity", "confidence", "message", "api", "result", "count")
+        return [{key: f[key] for key in keys} for f in report["findings"]], report["summary"]
+
+    def test_the_copy_says_the_same_and_names_no_place(self):
+        before = b"".join(path.read_bytes() for path in (self.folder / "t").iterdir() if path.is_file())
+        for word in self.SECRETS[:3]:
+            self.assertIn(word, before)
+        done = self.call("redact", "-o", "copy", "t")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        names = sorted(path.name for path in (self.folder / "copy").iterdir())
+        self.assertEqual(names, sorted(["session.json", *(path.name for path in self.traces())]))
+        after = b"".join((self.folder / "copy" / name).read_bytes() for name in names)
+        for word in (*self.SECRETS, str(self.folder).encode(), str(BUILD).encode(), b"/lib/"):
+            self.assertNotIn(word, after)
+        self.assertIn(MISTAKE.name.encode(), after)
+        found, summary = self.judged("copy")
+        self.assertEqual([f["rule"] for f in found], ["CS101"])
+        self.assertEqual((found, summary["last_line"]), (self.judged("t")[0], self.judged("t")[1]["last_line"]))
+        again = self.call("redact", "-o", "copy", "t")
+        self.assertEqual(again.returncode, 2)
+        self.assertIn("is there already", again.stderr)
+
+    def test_what_is_left_of_earlier_records_goes(self):
+        trace = self.traces()[0]
+        data = bytearray(trace.read_bytes())
+        at = next(at for at in range(HEADER, len(data), 16384) if struct.unpack_from("<I", data, at)[0] == 0x4B4E4843)
+        used = struct.unpack_from("<I", data, at + 4)[0]
+        self.assertLess(used, 250)
+        data[at + used * 64:at + used * 64 + 12] = b"a secret was"
+        data[3000:3012] = b"a secret was"  # behind the fields of the header
+        trace.write_bytes(data)
+        self.assertEqual(self.call("redact", "-o", "copy", "t").returncode, 0)
+        copy = (self.folder / "copy" / trace.name).read_bytes()
+        self.assertEqual(len(copy), len(data))
+        self.assertNotIn(b"a secret was", copy)
+        self.assertEqual(self.judged("copy")[0], self.judged("t")[0])
+
+    def test_what_it_does_not_know_is_not_copied(self):
+        trace = self.traces()[0]
+        data = trace.read_bytes()
+        for content, says in ((data[:10] + struct.pack("<H", 99) + data[12:], "newer version"), (b"no trace", "not a trace")):
+            trace.write_bytes(content)
+            done = self.call("redact", "-o", "copy", "t")
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(says, done.stderr)
+            self.assertFalse((self.folder / "copy").exists())
+        for words in (["redact", "t"], ["redact", "-o", "copy"]):
+            self.assertEqual(self.call(*words).returncode, 2)
+
+
 class Rules(RealTest):
     def test_list_show_test(self):
         listed = self.call("rules", "list")

@@ -17,29 +17,9 @@ import json
 import os
 import sys
 
+from graphs import add_with_cupy, capture, need
+
 REPLAYS = 200
-
-
-def need(name):
-    try:
-        return __import__(name)
-    except ImportError as error:
-        print(f"skipped: {error}")
-        sys.exit(77)
-
-
-def capture(torch, work):
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        for _ in range(3):
-            work()
-    torch.cuda.current_stream().wait_stream(side)
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        work()
-    return graph
 
 
 def triton_program():
@@ -61,19 +41,7 @@ def triton_program():
 
 
 def cupy_program():
-    cupy = need("cupy")
-    data = cupy.zeros(1000, dtype=cupy.float32)
-    stream = cupy.cuda.Stream(non_blocking=True)
-    with stream:
-        data += 1
-        stream.synchronize()
-        stream.begin_capture()
-        data += 1
-        graph = stream.end_capture()
-        for _ in range(REPLAYS):
-            graph.launch(stream)
-        stream.synchronize()
-    return {"sum": float(data.sum())}
+    return {"sum": float(add_with_cupy(REPLAYS).sum())}
 
 
 def jax_program():

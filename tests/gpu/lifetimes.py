@@ -6,7 +6,7 @@ engines do, 1,000 replays and nothing wrong. One line of JSON at the end; no net
     cached      an input of the graph is given back and lies in the allocator's cache
     trimmed     ... and empty_cache gives it back to the driver
     tensor_map  the same with an input that a Triton kernel takes as a tensor map
-    unregistered  the page-locked source of a captured copy is unregistered and freed
+    unregistered  the page-locked source of a captured copy is unregistered
     workspace   the workspace of a captured matrix product is freed
   clean:
     optimizer   forward, backward and a capturable Adam in one graph
@@ -26,30 +26,10 @@ import os
 import sys
 import weakref
 
+from graphs import add_with_cupy, capture, need
+
 REPLAYS = 1000
 MIB = 1 << 20
-
-
-def need(name):
-    try:
-        return __import__(name)
-    except ImportError as error:
-        print(f"skipped: {error}")
-        sys.exit(77)
-
-
-def capture(torch, work, **options):
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        for _ in range(3):
-            work()
-    torch.cuda.current_stream().wait_stream(side)
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, **options):
-        work()
-    return graph
 
 
 def copied_input(fixed, after):
@@ -296,19 +276,7 @@ def decode_program(_):
 
 
 def cupy_program(_):
-    cupy = need("cupy")
-    data = cupy.zeros(1000, dtype=cupy.float32)
-    stream = cupy.cuda.Stream(non_blocking=True)
-    with stream:
-        data += 1
-        stream.synchronize()
-        stream.begin_capture()
-        data += 1
-        graph = stream.end_capture()
-        for _ in range(REPLAYS):
-            graph.launch(stream)
-        stream.synchronize()
-    return {"right": float(data[0]) == REPLAYS + 1, "replays": REPLAYS}
+    return {"right": float(add_with_cupy(REPLAYS)[0]) == REPLAYS + 1, "replays": REPLAYS}
 
 
 def nccl_program(_):

@@ -143,8 +143,8 @@ TEST_CASE("a finding does not say that it was the program itself that allocated 
     const judged j(b.bytes());
     REQUIRE(j.findings().size() == 1);
     CHECK(j.findings()[0].pointers[0].allocated_in == "engine");
-    CHECK(j.findings()[0].message.ends_with(program_known ? "belongs to nobody now"
-                                                          : ", allocated and freed in engine"));
+    CHECK(
+        j.findings()[0].message.ends_with(program_known ? "belongs to nobody now" : ", allocated and freed in engine"));
   }
 }
 
