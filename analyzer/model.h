@@ -124,7 +124,15 @@ struct function_state {
   bool layout_known = false;                                   // also that there is no parameter
 };
 
+// When what a node names was alive: from the begin of the capture that made it until its end.
+struct node_window {
+  std::int64_t begin_ns = 0, end_ns = 0;
+  std::uint64_t nodes = 0; // of the graph at the end
+};
+
 struct graph_state {
+  std::unordered_map<std::uint64_t, node_window> children; // nodes that hold a copy of a captured graph
+  std::vector<node_window> parts;                          // captured into it one after the other, if several were
   int capture = 0; // id; 0 = built by hand
   std::uint64_t nodes = 0;
   bool memory_nodes = false;
@@ -137,7 +145,7 @@ struct graph_state {
 };
 
 // What is known of the addresses that a kernel node gets.
-enum class coverage : std::uint8_t { no_kernel, resolved, takes_nothing, no_address, not_recorded };
+enum class coverage : std::uint8_t { no_kernel, resolved, takes_nothing, no_address, not_recorded, of_device };
 
 struct exec_node {
   std::uint32_t index = 0; // in the driver's list
@@ -145,6 +153,9 @@ struct exec_node {
   trace::node_type type = trace::node_type::empty;
   bool enabled = true;
   bool code_gone = false; // of a kernel: what holds its function was unloaded
+  // Which node of the graph it is was guessed from its position, and others look like it.
+  bool doubtful = false;
+  std::uint64_t named = 0; // by edits: handle in the graph that the exec was made from
   coverage covered = coverage::no_kernel;
   std::uint32_t parent = 0;                       // index + 1 of the child-graph node it is inside of
   std::shared_ptr<const function_state> function; // of a kernel node
@@ -164,6 +175,8 @@ struct pointer_use {
   certainty sure = certainty::exact;
   std::uint64_t table_at = 0;               // tabled: where the word lies
   pointer_state seen = pointer_state::live; // as it was reported last
+  bool guessed = false;                     // that it is of this memory follows from the place of its node only
+  bool seen_early = false;                  // reported at a launch that may run before the free
 
   // Whose life counts: the block's, unless the memory under it is gone.
   const allocation& owner() const { return block && memory->live ? *block : *memory; }
@@ -204,16 +217,23 @@ struct exec_state {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> own_memory; // its memory nodes: base, size
   std::vector<exec_node> nodes;
   std::vector<pointer_use> pointers;
+  std::vector<std::shared_ptr<allocation>> former; // that nodes named before an edit
   std::uint64_t replays = 0;
   bool unknown = false; // changed in a way the trace does not show: judge nothing
   bool changed = true;  // since the last replay
+  // An update from another graph took the place of the nodes it was made with: paired by position, or not at all.
+  bool updated = false, unpaired = false;
+  bool switched_off = false;  // a node of it, some time
+  std::uint64_t unjudged = 0; // replays while `unknown`
+  std::uint64_t bodies = 0;   // conditional nodes, whose bodies are not recorded
   std::vector<std::pair<std::uint64_t, std::uint32_t>>
       launch_sites;        // return address, stack of the first launch from there
   std::uint64_t epoch = 0; // process_state::memory_epoch() at the last replay
 
   exec_memory memory;
   std::vector<host_operand> host_operands;
-  std::uint64_t context = 0; // current one when it was made
+  std::uint64_t context = 0;    // current one when it was made
+  std::string context_gone_by;  // the call that destroyed it; empty while it lives
   struct {
     std::uint64_t handle = 0; // module, library or context that went while this exec lived; 0 = none
     std::string by;           // the call
@@ -268,12 +288,14 @@ struct process_state {
   memory_map memory;
   // Words that may be addresses, in device memory that was filled from the host: where each lies, and the word.
   std::map<std::uint64_t, std::uint64_t> table_words;
+  std::vector<std::shared_ptr<allocation>> queued_frees; // that may not have happened, of what graphs may name
   memory_map blocks;                                  // of a framework's allocator, as far as graphs are concerned
   std::vector<std::weak_ptr<allocation>> host_ranges; // pageable memory and stacks that graphs refer to
   std::int64_t now_ns = INT64_MIN;                    // of the newest event taken in
   std::uint64_t memory_epoch() const { return memory.graph_epoch() + blocks.graph_epoch(); }
   std::unordered_map<std::uint64_t, std::uint64_t> primary_contexts; // by device
-  std::set<std::uint64_t> modules;                                   // loaded ones, libraries included
+  // Loaded ones, libraries included: the context that takes them along; 0 = none (libraries), or not known.
+  std::unordered_map<std::uint64_t, std::uint64_t> modules;
   std::unordered_map<std::uint64_t, std::shared_ptr<function_state>> functions;
   std::unordered_map<std::uint64_t, graph_state> graphs;
   std::unordered_map<std::uint64_t, std::unique_ptr<exec_state>> execs;
@@ -348,6 +370,9 @@ class model {
   void apply_memory(process_state& p, event_view& v);
   void apply_object(process_state& p, event_view& v);
   static allocation freed_by(const event_view& v);
+  void child_added(process_state& p, const event_view& v);
+  static void queue_free(process_state& p, const event_view& v);
+  static void settle_frees(process_state& p, const event_view& v);
 
   // model_capture.cpp
   void begin_capture(process_state& p, event_view& v);
@@ -389,7 +414,9 @@ class model {
   static void builds_at_end(process_state& p, std::vector<notice>& out);
   static void count_growth(process_state& p, event_view& v, exec_state& x);
   static void leave_growth(process_state& p, exec_state& x, bool destroyed);
-  static void code_unloaded(process_state& p, const event_view& v, std::uint64_t handle);
+  static void code_unloaded(process_state& p, const event_view& v, std::uint64_t holder, std::uint64_t gone);
+  static void context_gone(process_state& p, const event_view& v, std::uint64_t context);
+  static void blame_context(event_view& v);
   static void forget_functions(process_state& p, std::uint64_t holder);
   static void edited_code(exec_state& x, std::uint32_t node, bool function);
   static void stale_code_at_launch(process_state& p, event_view& v);
@@ -406,11 +433,15 @@ class model {
   static exec_state* exec_of(process_state& p, event_view& v);
   static bool find_stale(process_state& p, event_view& v, bool first);
   static void describe_origin(process_state& p, exec_state& x, const event_view& v);
+  static void pair_nodes(exec_state& x, const std::vector<exec_node>& before);
+  static void doubt_twins(exec_state& x, std::uint32_t node);
   static void replace_nodes(exec_state& x, std::uint64_t handle, exec_state& fresh);
 
   // model_pointers.cpp
   void read_nodes(process_state& p, exec_state& x, const event_view& v, const thread_cursor& records);
   void read_node(process_state& p, exec_state& x, const event_view& v, const side_record& r);
+  void enter_window(const process_state& p, const exec_state& x, const event_view& v, const trace::node_record& n);
+  void add_range(process_state& p, exec_state& x, const pointer_use& use, std::uint64_t bytes);
   bool add_pointer(process_state& p, exec_state& x, pointer_use use);
   void add_host(process_state& p, exec_state& x, const event_view& v, pointer_use use, std::uint64_t bytes,
                 std::uint64_t stack_high);
@@ -426,6 +457,9 @@ class model {
                               const event_view& v);
   void stacks_gone(process_state& p, const exec_state& x, const event_view& v);
   std::vector<trace::payload_record> descriptors_; // read, of the node that follows
+  node_window window_;                             // of the node that is read
+  std::uint64_t top_nodes_ = 0;                    // read before it, outside of child graphs
+  bool window_guessed_ = false;
   void exec_ready(process_state& p, exec_state& x);
   void destroy_exec(process_state& p, std::uint64_t handle, const event_view* by);
 
@@ -445,6 +479,8 @@ thread_role role_of(const event_view& v);
 last_record last_record_of(const event_view& v);
 // At a call that was made at `entry_ns`.
 pointer_state state_of(const process_state& p, const pointer_use& use, std::int64_t entry_ns);
+// Of memory that is gone: a launch on that stream may run before the free does.
+bool launch_may_come_first(const process_state& p, const allocation& dead, stream_key launch);
 std::string stream_name(const process_state& p, stream_key key);
 
 } // namespace capturesan
