@@ -42,12 +42,12 @@ struct allocation {
   // block: handed out to a stream that was capturing. Of the driver: such a block was handed out in it; no other pool
   // of the framework gets a part of it before the driver has it back.
   bool private_pool = false;
-  std::uint32_t place = 0;      // block: where in the program it was handed out; 0 = not known
+  std::uint32_t place = 0; // block: where in the program it was handed out; 0 = not known
   // Freed in the order of a stream: when it was put there. 0 = it was not, or the host has waited for it since.
   std::int64_t queued_ns = 0;
   std::uint64_t freed_on = 0, freed_in = 0; // that stream (stream_key), and the context
-  std::uint32_t opened = 0;     // ipc: how often, beyond the first time
-  std::uint64_t stack_high = 0; // stack: upper end of that stack
+  std::uint32_t opened = 0;                 // ipc: how often, beyond the first time
+  std::uint64_t stack_high = 0;             // stack: upper end of that stack
 
   bool contains(std::uint64_t address) const { return address - base < size; }
 };

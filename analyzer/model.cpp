@@ -372,7 +372,7 @@ void model::apply_object(process_state& p, event_view& v) {
   switch (v.call->cls) {
   case call_class::context_create:
     if (v.call->api == "cuDevicePrimaryCtxRetain") {
-      p.primary_contexts[e.arg[1]] = e.arg[0]; // retained, not made current
+      p.primary_contexts[e.arg[1]] = e.arg[0];      // retained, not made current
     } else if (v.call->api != "cuGreenCtxCreate") { // nor is a green one
       v.thread->context = e.arg[0];
     }

@@ -133,7 +133,7 @@ struct node_window {
 struct graph_state {
   std::unordered_map<std::uint64_t, node_window> children; // nodes that hold a copy of a captured graph
   std::vector<node_window> parts;                          // captured into it one after the other, if several were
-  int capture = 0; // id; 0 = built by hand
+  int capture = 0;                                         // id; 0 = built by hand
   std::uint64_t nodes = 0;
   bool memory_nodes = false;
   std::shared_ptr<capture_state> lacking; // its capture, if calls were dropped from it and that is not judged yet
@@ -232,8 +232,8 @@ struct exec_state {
 
   exec_memory memory;
   std::vector<host_operand> host_operands;
-  std::uint64_t context = 0;    // current one when it was made
-  std::string context_gone_by;  // the call that destroyed it; empty while it lives
+  std::uint64_t context = 0;   // current one when it was made
+  std::string context_gone_by; // the call that destroyed it; empty while it lives
   struct {
     std::uint64_t handle = 0; // module, library or context that went while this exec lived; 0 = none
     std::string by;           // the call
@@ -289,9 +289,9 @@ struct process_state {
   // Words that may be addresses, in device memory that was filled from the host: where each lies, and the word.
   std::map<std::uint64_t, std::uint64_t> table_words;
   std::vector<std::shared_ptr<allocation>> queued_frees; // that may not have happened, of what graphs may name
-  memory_map blocks;                                  // of a framework's allocator, as far as graphs are concerned
-  std::vector<std::weak_ptr<allocation>> host_ranges; // pageable memory and stacks that graphs refer to
-  std::int64_t now_ns = INT64_MIN;                    // of the newest event taken in
+  memory_map blocks;                                     // of a framework's allocator, as far as graphs are concerned
+  std::vector<std::weak_ptr<allocation>> host_ranges;    // pageable memory and stacks that graphs refer to
+  std::int64_t now_ns = INT64_MIN;                       // of the newest event taken in
   std::uint64_t memory_epoch() const { return memory.graph_epoch() + blocks.graph_epoch(); }
   std::unordered_map<std::uint64_t, std::uint64_t> primary_contexts; // by device
   // Loaded ones, libraries included: the context that takes them along; 0 = none (libraries), or not known.

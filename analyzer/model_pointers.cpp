@@ -66,11 +66,10 @@ void note_end(allocation& a, const event_view& v) {
 
 // Memory that dies while a graph is being captured, or waits to be instantiated, may be named in it.
 void model::keep_dead_if_needed(process_state& p) {
-  const bool pending = std::any_of(p.graphs.begin(), p.graphs.end(),
-                                   [](const auto& g) {
-                                     const bool captured = g.second.capture != 0 || !g.second.children.empty();
-                                     return captured && !g.second.instantiated;
-                                   });
+  const bool pending = std::any_of(p.graphs.begin(), p.graphs.end(), [](const auto& g) {
+    const bool captured = g.second.capture != 0 || !g.second.children.empty();
+    return captured && !g.second.instantiated;
+  });
   p.memory.keep_dead(pending || !p.open.empty());
 }
 

@@ -85,7 +85,7 @@ bool subject::same_again() const {
     return was.place == 0 || next->place == 0 || next->place == was.place;
   }
   const auto now = view_.process->memory.find(pointer->address);
-  if (!now || now->base != was.base) return false;
+  if (!now || now->base != was.base || now->generation == was.generation) return false;
   return was.made_stack == 0 || now->made_stack == 0 || now->made_stack == was.made_stack;
 }
 

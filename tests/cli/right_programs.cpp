@@ -203,8 +203,7 @@ void updatable(bool by_launch, bool yes) {
   config.attrs = &attribute;
   config.numAttrs = yes && by_launch ? 1 : 0;
   const CUgraph graph = capture(s, [&] { CHECK(cuLaunchKernelEx(&config, gpu->add, values, nullptr)); });
-  if (yes && !by_launch)
-    CHECK(cuGraphKernelNodeSetAttribute(first_node(graph), attribute.id, &attribute.value));
+  if (yes && !by_launch) CHECK(cuGraphKernelNodeSetAttribute(first_node(graph), attribute.id, &attribute.value));
   const CUgraphExec exec = instantiate(graph);
   CHECK(cuMemFree(p));
   replay(exec, s, 1);
