@@ -195,6 +195,8 @@ void auditor::finish() {
   }
   summarize();
   summarize_rules();
+  if (const std::string unseen = unseen_parts(); !unseen.empty())
+    summary_.notes.push_back("the operands of these were not judged: " + unseen);
   if (!options_.close || files_.empty()) return;
   const closing_notes notes = options_.close(summary_);
   summary_.notes.insert(summary_.notes.end(), notes.remarks.begin(), notes.remarks.end());

@@ -42,6 +42,7 @@ class auditor final : public audit {
   void list_nodes(graph_summary& s, const exec_state& x) const;
   void summarize();
   void summarize_rules();
+  std::string unseen_parts() const;
 
   std::unique_ptr<rule_set> owned_;
   const compiled_rules& rules_;

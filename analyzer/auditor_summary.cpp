@@ -46,7 +46,7 @@ void auditor::list_nodes(graph_summary& s, const exec_state& x) const {
 
 // How many kernel nodes have an address that is known, and which have none.
 void auditor::count_kernels(graph_summary& s, const exec_state& x) const {
-  s.kernel_nodes = s.kernel_nodes_resolved = 0;
+  s.kernel_nodes = s.kernel_nodes_resolved = s.of_device = 0;
   s.unresolved.clear();
   for (const exec_node& n : x.nodes) {
     if (n.covered == coverage::no_kernel) continue;
@@ -55,8 +55,10 @@ void auditor::count_kernels(graph_summary& s, const exec_state& x) const {
       ++s.kernel_nodes_resolved;
       continue;
     }
+    if (n.covered == coverage::of_device) ++s.of_device;
     const std::string_view why = n.covered == coverage::takes_nothing ? "it takes no parameters"
                                  : n.covered == coverage::no_address  ? "no parameter is an address of known memory"
+                                 : n.covered == coverage::of_device   ? "the device may change its parameters"
                                                                       : "its parameters could not be read";
     const std::string kernel = n.function == nullptr ? std::string() : n.function->name;
     const auto same = std::find_if(s.unresolved.begin(), s.unresolved.end(),
@@ -82,6 +84,8 @@ void auditor::note_exec(const exec_state& x, bool changed) {
   s.nodes = x.nodes.size();
   s.place = x.place;
   s.replays = x.replays;
+  s.bodies = x.bodies;
+  s.unjudged = x.unjudged;
   if (changed || finished_) count_kernels(s, x);
   if (x.capture > 0 && static_cast<std::size_t>(x.capture) <= summary_.captures.size()) {
     summary_.captures[static_cast<std::size_t>(x.capture) - 1].nodes = x.nodes.size();
@@ -113,8 +117,31 @@ void auditor::summarize() {
   if (s.dropped > 0) s.complete = false;
 }
 
+// Of launched graphs: what the rules about their operands could not look at. Empty if there is nothing.
+std::string auditor::unseen_parts() const {
+  std::uint64_t replays = 0, bodies = 0, kernels = 0;
+  for (const graph_summary& g : summary_.graphs) {
+    replays += g.unjudged;
+    if (g.replays == 0) continue;
+    bodies += g.bodies;
+    kernels += g.of_device;
+  }
+  std::string all;
+  const auto add = [&](std::uint64_t n, std::string_view one, std::string_view more) {
+    if (n == 0) return;
+    all += fmt::format("{}{} {}", all.empty() ? "" : ", ", n, n == 1 ? one : more);
+  };
+  add(replays, "replay of a graph that was changed in a way the trace does not show",
+      "replays of graphs that were changed in a way the trace does not show");
+  add(bodies, "conditional node, whose bodies are not recorded", "conditional nodes, whose bodies are not recorded");
+  add(kernels, "kernel node whose parameters the device may change",
+      "kernel nodes whose parameters the device may change");
+  return all;
+}
+
 void auditor::summarize_rules() {
   summary_.rules.clear();
+  const std::string unseen = unseen_parts();
   const bool any_full = std::any_of(files_.begin(), files_.end(),
                                     [](const auto& f) { return f->process().level == trace::trace_level::full; });
   const auto gave_up = [&](trace::text_role role) {
@@ -142,6 +169,9 @@ void auditor::summarize_rules() {
     if (r->needs_full && !any_full) {
       status.evaluated = false;
       status.why_not = "needs level full";
+    } else if (r->each == each_kind::graph_ptr && !unseen.empty() && status.findings == 0) {
+      status.evaluated = false;
+      status.why_not = unseen;
     } else if (r->asks_host && host_lost && status.findings == 0) {
       status.evaluated = false;
       status.why_not = "graphs name more memory of the host than could be watched";

@@ -127,6 +127,9 @@ struct graph_summary {
   std::uint64_t nodes = 0, kernel_nodes = 0, replays = 0;
   std::uint64_t kernel_nodes_resolved = 0;  // with a parameter that is an address of a live allocation
   std::vector<uncovered_kernel> unresolved; // the first kernels without one
+  std::uint64_t of_device = 0;              // kernel nodes whose parameters the device may change
+  std::uint64_t bodies = 0;                 // conditional nodes, whose bodies are not known
+  std::uint64_t unjudged = 0;               // replays of what the trace does not show
   std::vector<graph_node> listed;           // the first nodes, if the audit was asked to list them
 };
 

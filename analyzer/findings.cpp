@@ -186,7 +186,16 @@ finding finding_store::make(const rule& r, const subject& s, const rule_variant*
 
 // Where records are missing, what looks like a fault may be none.
 void finding_store::doubt(finding& f, const subject& s) {
-  if (f.conf == confidence::suspected || evidence_is_whole(s)) return;
+  if (f.conf == confidence::suspected) return;
+  if (s.pointer != nullptr && s.pointer->guessed) {
+    f.conf = confidence::suspected;
+    f.message += " (which of several captures the node is of was guessed from its place in the graph)";
+  }
+  if (s.pointer != nullptr && s.view().exec->nodes[s.pointer->node].doubtful) {
+    f.conf = confidence::suspected;
+    f.message += " (which node it is was guessed from its place, after an update from another graph)";
+  }
+  if (evidence_is_whole(s)) return;
   f.conf = confidence::suspected;
   f.over_gap = true;
   f.message += " (the trace has a gap that this may hang on)";
@@ -210,7 +219,8 @@ int finding_store::add(const rule& r, const subject& s, const rule_variant* vari
     ++known.count;
     const bool sure_now = known.over_gap && !f.over_gap; // seen again where nothing is missing
     const bool worse = f.sev > known.sev && f.conf >= known.conf;
-    if (sure_now || worse) {
+    const bool surer = f.sev >= known.sev && f.conf > known.conf; // a look-alike is excluded this time
+    if (sure_now || worse || surer) {
       known.sev = f.sev;
       known.conf = f.conf;
       known.message = std::move(f.message);

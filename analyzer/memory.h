@@ -37,13 +37,17 @@ struct allocation {
   std::uint32_t made_stack = 0, freed_stack = 0;
   std::uint32_t made_thread = 0, freed_thread = 0;
   std::int64_t made_ns = 0, freed_ns = 0;
-  std::uint64_t context = 0;     // current when it was made; 0 = not known
+  std::uint64_t context = 0;     // that takes it along when it goes; 0 = none, or not known
   std::uint64_t reservation = 0; // mapped: number of the address reservation it lies in; 0 = not known
   // block: handed out to a stream that was capturing. Of the driver: such a block was handed out in it; no other pool
   // of the framework gets a part of it before the driver has it back.
   bool private_pool = false;
-  std::uint32_t place = 0;      // block: where in the program it was handed out; 0 = not known
-  std::uint64_t stack_high = 0; // stack: upper end of that stack
+  std::uint32_t place = 0; // block: where in the program it was handed out; 0 = not known
+  // Freed in the order of a stream: when it was put there. 0 = it was not, or the host has waited for it since.
+  std::int64_t queued_ns = 0;
+  std::uint64_t freed_on = 0, freed_in = 0; // that stream (stream_key), and the context
+  std::uint32_t opened = 0;                 // ipc: how often, beyond the first time
+  std::uint64_t stack_high = 0;             // stack: upper end of that stack
 
   bool contains(std::uint64_t address) const { return address - base < size; }
 };
@@ -71,6 +75,7 @@ class memory_map {
 
   // While on, what dies can be asked for: a graph may name memory that was freed before it was instantiated.
   void keep_dead(bool on);
+  bool keeps_dead() const { return keep_dead_; }
   // The allocation that held the address some time between the two instants, and is dead now.
   std::shared_ptr<allocation> find_dead(std::uint64_t address, std::int64_t from_ns, std::int64_t to_ns) const;
 

@@ -35,6 +35,28 @@ memory_kind kind_of_allocation(std::string_view api) {
   return memory_kind::device;
 }
 
+// What cuCtxDestroy destroys, by its documentation. Memory of pools and mapped memory belong to no context. What the
+// reset of a primary context destroys is documented in general words only; taken to be the same.
+bool goes_with_context(memory_kind kind, std::string_view api) {
+  return kind == memory_kind::device || kind == memory_kind::managed || api == "cuMemAllocHost";
+}
+
+// Opened again, the handle of another process gives the same address (measured on an H200); it is unmapped when it has
+// been closed as often (documentation of cuIpcCloseMemHandle).
+bool opened_again(const process_state& p, std::uint64_t base) {
+  const auto a = p.memory.find(base);
+  if (!a || a->base != base || a->kind != memory_kind::ipc) return false;
+  ++a->opened;
+  return true;
+}
+
+bool still_open(const process_state& p, std::uint64_t base) {
+  const auto a = p.memory.find(base);
+  if (!a || a->base != base || a->opened == 0) return false;
+  --a->opened;
+  return true;
+}
+
 } // namespace
 
 bool is_capture_result(int result) { return result >= 900 && result <= 908; }
@@ -85,6 +107,24 @@ pointer_state state_of(const process_state& p, const pointer_use& use, std::int6
   // the same memory of the driver.
   if (use.block->private_pool || p.memory.is_private(*use.memory)) return pointer_state::live;
   return p.blocks.find(use.address) ? pointer_state::other_owner : pointer_state::cached;
+}
+
+namespace {
+
+// The legacy default stream waits for all blocking streams, and they for it.
+bool ordered(const process_state& p, stream_key first, stream_key second) {
+  if (first == second) return true;
+  if (first != legacy_key && second != legacy_key) return false;
+  const stream_key other = first == legacy_key ? second : first;
+  if ((other & per_thread_bit) != 0) return true;
+  const auto s = p.streams.find(other);
+  return s != p.streams.end() && !s->second.nonblocking;
+}
+
+} // namespace
+
+bool launch_may_come_first(const process_state& p, const allocation& dead, stream_key launch) {
+  return !dead.live && dead.queued_ns != 0 && !ordered(p, dead.freed_on, launch);
 }
 
 capture_state* process_state::capture_by_id(int id) const {
@@ -193,6 +233,10 @@ void model::apply_call(process_state& p, event_view& v, const thread_cursor& rec
   case call_class::memset_sync:
     if (!v.on_capturing_stream && (!p.table_words.empty() || records.has_side_records())) table_copied(p, v, records);
     break;
+  case call_class::sync:
+  case call_class::query:
+    if (!p.queued_frees.empty()) settle_frees(p, v);
+    break;
   case call_class::graph_create:
     p.graphs[e.arg[0]] = {};
     break;
@@ -205,6 +249,7 @@ void model::apply_call(process_state& p, event_view& v, const thread_cursor& rec
   case call_class::graph_edit:
     // A call that changes a node names only the node.
     (e.arg[0] != 0 ? p.graphs[e.arg[0]].edited_ns : p.node_edited_ns) = v.at_ns;
+    if (e.arg[2] != 0 && v.call->cls == call_class::graph_edit) child_added(p, v);
     break;
   case call_class::graph_destroy:
     graph_destroyed(p, v);
@@ -271,6 +316,46 @@ void model::apply_failure(process_state& p, event_view& v) {
   }
 }
 
+// A free in stream order happens when that stream gets there, whatever the host does meanwhile.
+void model::queue_free(process_state& p, const event_view& v) {
+  constexpr std::size_t most_queued = 4096;
+  if (v.call->api != "cuMemFreeAsync") return;
+  const auto a = p.memory.find(v.event->arg[0]);
+  if (!a || a->base != v.event->arg[0]) return;
+  a->queued_ns = p.trace.to_ns(v.event->end);
+  a->freed_in = v.thread->context;
+  a->freed_on = key_of(v.event->stream, v.call->per_thread, v.thread->index);
+  if (!a->in_graph && !p.memory.keeps_dead()) return; // no graph names it
+  if (p.queued_frees.size() >= most_queued) p.queued_frees.erase(p.queued_frees.begin());
+  p.queued_frees.push_back(a);
+}
+
+// The host has waited for a stream, or found it idle: what was freed on it before is freed. Which stream an event is
+// of is not recorded at level lite.
+void model::settle_frees(process_state& p, const event_view& v) {
+  const bool all = v.call->api == "cuCtxSynchronize";
+  if (!all && !v.call->api.starts_with("cuStream")) return;
+  const stream_key key = key_of(v.event->stream, v.call->per_thread, v.thread->index);
+  const std::int64_t entry = p.trace.to_ns(v.event->begin);
+  std::erase_if(p.queued_frees, [&](const auto& a) {
+    if (a->queued_ns > entry || (all ? a->freed_in != v.thread->context : a->freed_on != key)) return false;
+    a->queued_ns = 0;
+    p.memory.changed();
+    return true;
+  });
+}
+
+// The copy that the node holds goes on naming what was alive when the child was captured.
+void model::child_added(process_state& p, const event_view& v) {
+  const auto child = p.graphs.find(v.event->arg[2]);
+  if (v.event->arg[0] == 0 || child == p.graphs.end() || child->second.capture == 0) return;
+  const graph_state& c = child->second;
+  const std::int64_t end = std::max({c.end_ns, c.edited_ns, p.node_edited_ns > c.begin_ns ? p.node_edited_ns : 0});
+  graph_state& g = p.graphs[v.event->arg[0]];
+  g.children[v.event->arg[1]] = {c.parts.empty() ? c.begin_ns : c.parts.front().begin_ns, end, 0};
+  keep_dead_if_needed(p);
+}
+
 // Who frees, for the allocations that go with what is destroyed.
 allocation model::freed_by(const event_view& v) {
   allocation how;
@@ -287,8 +372,8 @@ void model::apply_object(process_state& p, event_view& v) {
   switch (v.call->cls) {
   case call_class::context_create:
     if (v.call->api == "cuDevicePrimaryCtxRetain") {
-      p.primary_contexts[e.arg[1]] = e.arg[0]; // retained, not made current
-    } else {
+      p.primary_contexts[e.arg[1]] = e.arg[0];      // retained, not made current
+    } else if (v.call->api != "cuGreenCtxCreate") { // nor is a green one
       v.thread->context = e.arg[0];
     }
     break;
@@ -299,22 +384,20 @@ void model::apply_object(process_state& p, event_view& v) {
     v.thread->context = 0; // what is below is not recorded
     break;
   case call_class::context_destroy:
-    p.memory.remove_context(e.arg[0], freed_by(v));
-    code_unloaded(p, v, e.arg[0]);
+    context_gone(p, v, e.arg[0]);
     break;
   case call_class::context_release: {
     // A release only counts down; a reset takes the context's memory with it.
     const auto primary = p.primary_contexts.find(e.arg[0]);
     if (v.call->api != "cuDevicePrimaryCtxReset" || primary == p.primary_contexts.end()) break;
-    p.memory.remove_context(primary->second, freed_by(v));
-    code_unloaded(p, v, primary->second);
+    context_gone(p, v, primary->second);
     break;
   }
   case call_class::module_load:
-    p.modules.insert(e.arg[0]);
+    p.modules[e.arg[0]] = v.call->api.starts_with("cuModule") ? v.thread->context : 0;
     break;
   case call_class::module_unload:
-    code_unloaded(p, v, e.arg[0]);
+    code_unloaded(p, v, e.arg[0], e.arg[0]);
     p.modules.erase(e.arg[0]);
     forget_functions(p, e.arg[0]);
     break;
@@ -348,6 +431,7 @@ void model::apply_memory(process_state& p, event_view& v) {
     a.kind = memory_kind::mapped;
     break;
   case call_class::ipc_open:
+    if (opened_again(p, e.arg[0])) return;
     a.kind = memory_kind::ipc;
     break;
   case call_class::free:
@@ -355,6 +439,8 @@ void model::apply_memory(process_state& p, event_view& v) {
   case call_class::host_unregister:
   case call_class::ipc_close:
     memory_event(p, v);
+    if (v.call->cls == call_class::ipc_close && still_open(p, e.arg[0])) return;
+    queue_free(p, v);
     p.memory.remove(e.arg[0], freed_by(v));
     return;
   case call_class::address_reserve:
@@ -376,7 +462,7 @@ void model::apply_memory(process_state& p, event_view& v) {
   a.made_by = v.call;
   a.made_stack = e.stack;
   a.made_thread = v.thread->index;
-  a.context = v.thread->context;
+  if (goes_with_context(a.kind, v.call->api)) a.context = v.thread->context;
   a.made_ns = v.at_ns;
   if (a.kind == memory_kind::mapped) {
     p.memory.map(a);

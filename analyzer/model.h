@@ -73,6 +73,9 @@ class model {
   void apply_memory(process_state& p, event_view& v);
   void apply_object(process_state& p, event_view& v);
   static allocation freed_by(const event_view& v);
+  void child_added(process_state& p, const event_view& v);
+  static void queue_free(process_state& p, const event_view& v);
+  static void settle_frees(process_state& p, const event_view& v);
 
   // model_capture.cpp
   void begin_capture(process_state& p, event_view& v);
@@ -114,7 +117,9 @@ class model {
   static void builds_at_end(process_state& p, std::vector<notice>& out);
   static void count_growth(process_state& p, event_view& v, exec_state& x);
   static void leave_growth(process_state& p, exec_state& x, bool destroyed);
-  static void code_unloaded(process_state& p, const event_view& v, std::uint64_t handle);
+  static void code_unloaded(process_state& p, const event_view& v, std::uint64_t holder, std::uint64_t gone);
+  static void context_gone(process_state& p, const event_view& v, std::uint64_t context);
+  static void blame_context(event_view& v);
   static void forget_functions(process_state& p, std::uint64_t holder);
   static void edited_code(exec_state& x, std::uint32_t node, bool function);
   static void stale_code_at_launch(process_state& p, event_view& v);
@@ -131,11 +136,15 @@ class model {
   static exec_state* exec_of(process_state& p, event_view& v);
   static bool find_stale(process_state& p, event_view& v, bool first);
   static void describe_origin(process_state& p, exec_state& x, const event_view& v);
+  static void pair_nodes(exec_state& x, const std::vector<exec_node>& before);
+  static void doubt_twins(exec_state& x, std::uint32_t node);
   static void replace_nodes(exec_state& x, std::uint64_t handle, exec_state& fresh);
 
   // model_pointers.cpp
   void read_nodes(process_state& p, exec_state& x, const event_view& v, const thread_cursor& records);
   void read_node(process_state& p, exec_state& x, const event_view& v, const side_record& r);
+  void enter_window(const process_state& p, const exec_state& x, const event_view& v, const trace::node_record& n);
+  void add_range(process_state& p, exec_state& x, const pointer_use& use, std::uint64_t bytes);
   bool add_pointer(process_state& p, exec_state& x, pointer_use use);
   void add_host(process_state& p, exec_state& x, const event_view& v, pointer_use use, std::uint64_t bytes,
                 std::uint64_t stack_high);
@@ -151,6 +160,9 @@ class model {
                               const event_view& v);
   void stacks_gone(process_state& p, const exec_state& x, const event_view& v);
   std::vector<trace::payload_record> descriptors_; // read, of the node that follows
+  node_window window_;                             // of the node that is read
+  std::uint64_t top_nodes_ = 0;                    // read before it, outside of child graphs
+  bool window_guessed_ = false;
   void exec_ready(process_state& p, exec_state& x);
   void destroy_exec(process_state& p, std::uint64_t handle, const event_view* by);
 
@@ -170,6 +182,8 @@ thread_role role_of(const event_view& v);
 last_record last_record_of(const event_view& v);
 // At a call that was made at `entry_ns`.
 pointer_state state_of(const process_state& p, const pointer_use& use, std::int64_t entry_ns);
+// Of memory that is gone: a launch on that stream may run before the free does.
+bool launch_may_come_first(const process_state& p, const allocation& dead, stream_key launch);
 std::string stream_name(const process_state& p, stream_key key);
 
 } // namespace capturesan

@@ -127,16 +127,48 @@ void model::leave_growth(process_state& p, exec_state& x, bool destroyed) {
 
 // ---- code that goes ----
 
-void model::code_unloaded(process_state& p, const event_view& v, std::uint64_t handle) {
+// Everything that came from `holder` went with `gone`: itself, or the context that it was loaded into.
+void model::code_unloaded(process_state& p, const event_view& v, std::uint64_t holder, std::uint64_t gone) {
   for (const auto& [exec, x] : p.execs) {
     for (std::uint32_t at = 0; at < x->nodes.size(); ++at) {
       exec_node& n = x->nodes[at];
       if (n.type != trace::node_type::kernel || !n.function) continue;
-      if (x->context != handle && !comes_from(p, n.function->module, handle)) continue;
+      if (!comes_from(p, n.function->module, holder)) continue;
       n.code_gone = true;
-      if (x->unloaded.handle == 0) x->unloaded = {handle, v.call->api, at, false};
+      if (x->unloaded.handle == 0) x->unloaded = {gone, v.call->api, at, false};
     }
   }
+}
+
+// A context takes its memory and its modules along. Libraries belong to none.
+void model::context_gone(process_state& p, const event_view& v, std::uint64_t context) {
+  if (context == 0) return;
+  p.memory.remove_context(context, freed_by(v));
+  if (v.thread->context == context) v.thread->context = 0;
+  for (const auto& [exec, x] : p.execs)
+    if (x->context == context) x->context_gone_by = v.call->api;
+  std::vector<std::uint64_t> went;
+  for (const auto& [module, owner] : p.modules)
+    if (owner == context) went.push_back(module);
+  for (const std::uint64_t module : went) {
+    code_unloaded(p, v, module, context);
+    p.modules.erase(module);
+    forget_functions(p, module);
+  }
+}
+
+// The driver says that a context of the graph is destroyed. Which kernels ran in it is not recorded: a graph may be
+// instantiated while another context is current than those of its kernels (measured on an H200: it runs on).
+void model::blame_context(event_view& v) {
+  constexpr int context_is_destroyed = 709;
+  exec_state& x = *v.exec;
+  if (v.event->result != context_is_destroyed || x.unloaded.handle != 0 || x.context_gone_by.empty()) return;
+  const auto kernel = std::find_if(x.nodes.begin(), x.nodes.end(), [](const exec_node& n) {
+    return n.type == trace::node_type::kernel && n.function && n.enabled;
+  });
+  if (kernel == x.nodes.end()) return;
+  kernel->code_gone = true;
+  x.unloaded = {x.context, x.context_gone_by, static_cast<std::uint32_t>(kernel - x.nodes.begin()), false};
 }
 
 // What came from it is gone as well; its handles may be given out again.

@@ -207,7 +207,13 @@ void model::end_capture(process_state& p, event_view& v) {
     c.nodes = v.event->arg[1];
     graph_state& g = p.graphs[v.event->arg[0]];
     const bool memory_nodes = g.memory_nodes || c.allocates;
+    std::vector<node_window> parts = std::move(g.parts);
+    if (g.capture != 0 && parts.empty()) parts.push_back({g.begin_ns, std::max(g.end_ns, g.edited_ns), g.nodes});
+    if (!parts.empty()) parts.push_back({c.begin_ns, v.at_ns, c.nodes});
+    auto children = std::move(g.children);
     g = {};
+    g.parts = std::move(parts); // cuStreamBeginCaptureToGraph
+    g.children = std::move(children);
     g.capture = c.id;
     g.nodes = c.nodes;
     g.memory_nodes = memory_nodes;

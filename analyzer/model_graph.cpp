@@ -134,9 +134,11 @@ void model::instantiate(process_state& p, event_view& v, const thread_cursor& re
 void model::update_exec(process_state& p, event_view& v, const thread_cursor& records) {
   if (exec_of(p, v) == nullptr) return;
   exec_state& x = *v.exec;
+  const std::vector<exec_node> before = std::move(x.nodes);
   x.nodes.clear();
   x.pointers.clear();
   x.own_memory.clear();
+  x.bodies = 0;
   const bool free_on_launch = x.memory.free_on_launch;
   x.memory = {};
   x.memory.free_on_launch = free_on_launch;
@@ -149,8 +151,50 @@ void model::update_exec(process_state& p, event_view& v, const thread_cursor& re
   read_memory_nodes(p, x, v, records);
   if (const auto g = p.graphs.find(v.event->arg[1]); g != p.graphs.end()) g->second.instantiated = true;
   x.unknown = x.nodes.empty();
+  pair_nodes(x, before);
   exec_ready(p, x);
   build_succeeded(p, v, x);
+}
+
+// After an update: edits go on naming the nodes of the first graph, and what was switched off stays off (measured,
+// "enabled: survives an update"). The driver pairs the nodes in the order in which both graphs were built; so does
+// their position, if they were built alike.
+void model::pair_nodes(exec_state& x, const std::vector<exec_node>& before) {
+  const auto same = [&](auto equal) {
+    return !x.unpaired && std::equal(x.nodes.begin(), x.nodes.end(), before.begin(), before.end(), equal);
+  };
+  const bool itself = same([](const exec_node& now, const exec_node& was) { return now.node == was.named; });
+  const bool alike = itself || same([](const exec_node& now, const exec_node& was) {
+                       const bool function = now.function && was.function && now.function->name == was.function->name;
+                       return now.type == was.type && now.parent == was.parent && (function || !now.function);
+                     });
+  x.updated = !itself;
+  if (!alike) {
+    x.unpaired = true;
+    for (exec_node& n : x.nodes) n.named = 0;
+    x.unknown = x.unknown || x.switched_off;
+    return;
+  }
+  for (std::size_t i = 0; i < x.nodes.size(); ++i) {
+    x.nodes[i].named = before[i].named;
+    x.nodes[i].enabled = before[i].enabled;
+  }
+  for (std::uint32_t i = 0; i < x.nodes.size() && x.updated && x.switched_off; ++i)
+    if (!x.nodes[i].enabled) doubt_twins(x, i);
+}
+
+// Something was told of that node, and it may be another one that looks the same.
+void model::doubt_twins(exec_state& x, std::uint32_t node) {
+  const exec_node& one = x.nodes[node];
+  if (one.doubtful) return;
+  const auto twin = [&](const exec_node& other) {
+    const bool function = !one.function || (other.function && other.function->name == one.function->name);
+    return other.type == one.type && function;
+  };
+  if (std::count_if(x.nodes.begin(), x.nodes.end(), twin) < 2) return;
+  for (std::uint32_t i = 0; i < x.nodes.size(); ++i)
+    if (i != node && twin(x.nodes[i])) x.nodes[i].doubtful = true;
+  x.nodes[node].doubtful = true;
 }
 
 // One node of an exec got new parameters, or was switched on or off.
@@ -161,11 +205,13 @@ void model::edit_exec(process_state& p, event_view& v, const thread_cursor& reco
   x.changed = true;
   if (v.call->api == "cuGraphNodeSetEnabled") {
     bool known = false;
-    for (exec_node& n : x.nodes) {
-      if (n.node != handle) continue;
-      n.enabled = v.event->arg[2] != 0;
+    for (std::uint32_t i = 0; i < x.nodes.size(); ++i) {
+      if (x.nodes[i].named != handle) continue;
+      x.nodes[i].enabled = v.event->arg[2] != 0;
+      if (x.updated) doubt_twins(x, i);
       known = true;
     }
+    x.switched_off = x.switched_off || v.event->arg[2] == 0;
     x.unknown = x.unknown || !known;
     return;
   }
@@ -173,7 +219,9 @@ void model::edit_exec(process_state& p, event_view& v, const thread_cursor& reco
   exec_state fresh;
   fresh.begin_ns = fresh.end_ns = v.at_ns;
   fresh.own_memory = x.own_memory;
+  std::swap(fresh.former, x.former);
   read_nodes(p, fresh, v, records);
+  std::swap(fresh.former, x.former);
   if (fresh.nodes.empty()) {
     x.unknown = x.unknown || v.call->api == "cuGraphExecChildGraphNodeSetParams";
     return;
@@ -181,14 +229,27 @@ void model::edit_exec(process_state& p, event_view& v, const thread_cursor& reco
   replace_nodes(x, handle, fresh);
 }
 
+namespace {
+
+// Memory that no node names any more; it is known again if an edit brings its address back.
+void keep_former(exec_state& x, const std::shared_ptr<allocation>& a) {
+  constexpr std::size_t most_former = 64;
+  if (std::find(x.former.begin(), x.former.end(), a) != x.former.end()) return;
+  if (x.former.size() == most_former) x.former.erase(x.former.begin());
+  x.former.push_back(a);
+}
+
+} // namespace
+
 // Puts the nodes of `fresh`, a node and those inside of it, in the place of the node with that handle.
 void model::replace_nodes(exec_state& x, std::uint64_t handle, exec_state& fresh) {
-  const auto at = std::find_if(x.nodes.begin(), x.nodes.end(), [&](const exec_node& n) { return n.node == handle; });
+  const auto at = std::find_if(x.nodes.begin(), x.nodes.end(), [&](const exec_node& n) { return n.named == handle; });
   if (at == x.nodes.end()) { // the exec was updated from another graph: which of its nodes this one is, is not known
     x.unknown = true;
     return;
   }
   const auto first = static_cast<std::uint32_t>(at - x.nodes.begin());
+  if (x.updated) doubt_twins(x, first);
   const std::uint32_t index = at->index;
   // Nodes of a child graph follow it, up to the first one that lies outside of it.
   std::uint32_t last = first + 1;
@@ -197,7 +258,12 @@ void model::replace_nodes(exec_state& x, std::uint64_t handle, exec_state& fresh
     x.unknown = true;
     return;
   }
+  const auto of_device = [&](const auto& use) { return x.nodes[first + use.node].covered == coverage::of_device; };
+  std::erase_if(fresh.pointers, of_device);
+  std::erase_if(fresh.memory.uses, of_device);
   const auto replaced = [&](const auto& use) { return use.node >= first && use.node < last; };
+  for (const pointer_use& u : x.pointers)
+    if (replaced(u)) keep_former(x, u.memory);
   std::erase_if(x.pointers, replaced);
   std::erase_if(x.host_operands, replaced);
   std::erase_if(x.memory.uses, replaced);
@@ -205,8 +271,8 @@ void model::replace_nodes(exec_state& x, std::uint64_t handle, exec_state& fresh
     exec_node& to = x.nodes[first + i];
     exec_node& from = fresh.nodes[i];
     if (from.function) to.function = from.function;
-    to.covered = from.covered;
-    if (i > 0) to.node = from.node;
+    if (to.covered != coverage::of_device) to.covered = from.covered;
+    if (i > 0) to.node = to.named = from.node;
     std::copy(std::begin(from.value), std::end(from.value), std::begin(to.value));
     to.parameters = std::move(from.parameters);
     std::erase_if(x.memory.faults, [&](const notice& n) { return n.user == &to; });
@@ -244,7 +310,10 @@ void model::launch_graph(process_state& p, event_view& v) {
   stale_code_at_launch(p, v);
   builds_at_launch(p, v);
   pageable_at_launch(p, v);
-  if (x.unknown) return;
+  if (x.unknown) {
+    ++x.unjudged;
+    return;
+  }
   stacks_gone(p, x, v);
   if (!x.changed && x.epoch == p.memory_epoch()) return;
   x.changed = find_stale(p, v, x.replays == 1);
@@ -268,6 +337,7 @@ void model::pending_launch(process_state& p, event_view& v) {
 // that the next one must look again.
 bool model::find_stale(process_state& p, event_view& v, bool first) {
   const std::int64_t entry = p.trace.to_ns(v.event->begin);
+  const stream_key stream = key_of(v.event->stream, v.call->per_thread, v.thread->index);
   bool again = false;
   for (pointer_use& u : v.exec->pointers) {
     if (!v.exec->nodes[u.node].enabled) continue;
@@ -279,8 +349,12 @@ bool model::find_stale(process_state& p, event_view& v, bool first) {
     }
     again = again || (!u.memory->live && u.memory->freed_ns > entry);
     const pointer_state now = state_of(p, u, entry);
-    if (first || (now != pointer_state::live && now != u.seen)) v.pointers.push_back(&u);
+    const bool early = now != pointer_state::live && launch_may_come_first(p, u.owner(), stream);
+    const bool news = now != u.seen || (u.seen_early && !early);
+    if (first || (now != pointer_state::live && news)) v.pointers.push_back(&u);
     u.seen = now;
+    u.seen_early = early;
+    again = again || early; // the next launch may be on another stream
   }
   return again;
 }

@@ -208,6 +208,7 @@ void model::launch_failed(process_state& p, event_view& v) {
   }
   exec_state& x = *it->second;
   v.exec = &x;
+  blame_context(v);
   stale_code_at_launch(p, v);
   note_refused(v);
   if (v.event->result != invalid_value || x.unknown) return;

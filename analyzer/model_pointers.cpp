@@ -15,6 +15,7 @@ using trace::record_kind;
 // Bits of value[3] of a memcpy node.
 constexpr std::uint64_t host_destination = 1, host_source = 2, array_destination = 4, array_source = 8,
                         destination_on_stack = 16, source_on_stack = 32;
+constexpr std::uint64_t in_rows = 64; // also of a memset node: with gaps between the rows
 constexpr std::size_t descriptor_bytes = 128;
 // Flags of a block_alloc event.
 constexpr std::uint64_t block_private = 1, block_known_before = 2;
@@ -65,8 +66,10 @@ void note_end(allocation& a, const event_view& v) {
 
 // Memory that dies while a graph is being captured, or waits to be instantiated, may be named in it.
 void model::keep_dead_if_needed(process_state& p) {
-  const bool pending = std::any_of(p.graphs.begin(), p.graphs.end(),
-                                   [](const auto& g) { return g.second.capture != 0 && !g.second.instantiated; });
+  const bool pending = std::any_of(p.graphs.begin(), p.graphs.end(), [](const auto& g) {
+    const bool captured = g.second.capture != 0 || !g.second.children.empty();
+    return captured && !g.second.instantiated;
+  });
   p.memory.keep_dead(pending || !p.open.empty());
 }
 
@@ -82,11 +85,17 @@ bool model::add_pointer(process_state& p, exec_state& x, pointer_use use) {
     }
   }
   auto a = p.memory.find(use.address);
-  if (!a || a->made_ns > x.end_ns) {
-    auto before = p.memory.find_dead(use.address, x.begin_ns, x.end_ns);
+  if (!a || a->made_ns > window_.end_ns) {
+    auto before = p.memory.find_dead(use.address, window_.begin_ns, window_.end_ns);
     // What was allocated after the capture can be no operand of it, unless the graph was edited since.
     if (!before && doubtful) return false;
+    use.guessed = before && window_guessed_;
     if (before) a = std::move(before);
+  }
+  if (!a) { // an edit may bring back what is free since
+    const auto former = std::find_if(x.former.rbegin(), x.former.rend(),
+                                     [&](const auto& f) { return !f->live && f->contains(use.address); });
+    if (former != x.former.rend()) a = *former;
   }
   if (!a && use.sure == certainty::tabled) return false;
   if (!a) { // perhaps memory that another graph allocates
@@ -189,9 +198,8 @@ void model::table_copied(process_state& p, const event_view& v, const thread_cur
                return at.node == u.node && at.parameter == u.parameter;
              });
     });
-    const std::int64_t captured = std::exchange(x->end_ns, v.at_ns); // the words are of now
+    window_ = {x->begin_ns, v.at_ns, 0}; // the words are of now
     for (const pointer_use& at : into) follow_table(p, *x, at);
-    x->end_ns = captured;
     x->changed = x->changed || !into.empty();
   }
 }
@@ -284,13 +292,67 @@ void model::read_parameters(process_state& p, exec_state& x, std::uint32_t node,
   }
 }
 
+// When the node was captured: with the graph, but for child graphs and for captures into a graph that had nodes before.
+// The driver lists nodes in the order in which they were made, which nothing promises.
+void model::enter_window(const process_state& p, const exec_state& x, const event_view& v,
+                         const trace::node_record& n) {
+  if (n.parent != 0) return; // that of the child graph it is in
+  const std::uint64_t place = top_nodes_++;
+  window_ = {x.begin_ns, x.end_ns, 0};
+  window_guessed_ = false;
+  const auto g = p.graphs.find(v.event->arg[1]);
+  if (n.type == node_type::graph) {
+    const node_window* of = nullptr;
+    const auto child = p.graphs.find(n.value[0]); // of an edit; else the driver's own copy
+    node_window whole;
+    if (child != p.graphs.end() && child->second.capture != 0) {
+      whole = {child->second.begin_ns, child->second.end_ns, 0};
+      of = &whole;
+    } else if (g != p.graphs.end()) {
+      const auto known = g->second.children.find(n.node);
+      if (known != g->second.children.end()) of = &known->second;
+    }
+    if (of == nullptr) return;
+    window_ = *of;
+    window_.end_ns = std::max(window_.end_ns, p.node_edited_ns > window_.begin_ns ? p.node_edited_ns : 0);
+    if (child != p.graphs.end()) window_.end_ns = std::max(window_.end_ns, child->second.edited_ns);
+    return;
+  }
+  if (g == p.graphs.end() || g->second.parts.size() < 2 || v.call->cls == trace::call_class::exec_edit) return;
+  for (const node_window& part : g->second.parts) {
+    if (place >= part.nodes) continue;
+    window_guessed_ = &part != &g->second.parts.back();
+    window_ = {part.begin_ns, std::max(part.end_ns, window_guessed_ ? 0 : x.end_ns), 0};
+    break;
+  }
+  if (std::max(g->second.edited_ns, p.node_edited_ns) > g->second.parts.front().begin_ns)
+    window_.end_ns = std::max(window_.end_ns, x.end_ns); // any of them may have been changed
+}
+
+// What a set or a plain copy touches may be mapped in several pieces, each of which can go by itself.
+void model::add_range(process_state& p, exec_state& x, const pointer_use& use, std::uint64_t bytes) {
+  constexpr int most_pieces = 4096;
+  add_pointer(p, x, use);
+  auto piece = p.memory.find(use.address);
+  for (int i = 0; i < most_pieces && piece && piece->kind == memory_kind::mapped; ++i) {
+    const std::uint64_t next = piece->base + piece->size;
+    if (next - use.address >= bytes) return;
+    piece = p.memory.find(next);
+    if (!piece || piece->kind != memory_kind::mapped) return;
+    pointer_use more = use;
+    more.address = next;
+    add_pointer(p, x, std::move(more));
+  }
+}
+
 void model::read_node(process_state& p, exec_state& x, const event_view& v, const side_record& r) {
   const auto n = r.as<trace::node_record>();
+  enter_window(p, x, v, n);
   const auto place = static_cast<std::uint32_t>(x.nodes.size());
   const auto payload = r.payload(sizeof(n), n.bytes);
   exec_node node;
   node.index = n.index;
-  node.node = n.node;
+  node.node = node.named = n.node;
   node.type = n.type;
   node.parent = n.parent;
   if (n.type == node_type::kernel) {
@@ -304,6 +366,7 @@ void model::read_node(process_state& p, exec_state& x, const event_view& v, cons
     std::copy(std::begin(n.value), std::end(n.value), std::begin(node.value));
     node.parameters.assign(payload.begin(), payload.end());
   }
+  if (n.type == node_type::conditional) ++x.bodies;
   x.nodes.push_back(std::move(node));
   x.content = add_to_content(x.content, n, payload);
   const auto at = [&](std::uint64_t address) {
@@ -315,13 +378,17 @@ void model::read_node(process_state& p, exec_state& x, const event_view& v, cons
   const auto side = [&](std::uint64_t address, std::uint64_t host, std::uint64_t array, std::uint64_t stack) {
     if ((n.value[3] & array) != 0) return;
     if ((n.value[3] & host) == 0) {
-      add_pointer(p, x, at(address));
+      add_range(p, x, at(address), (n.value[3] & in_rows) != 0 ? 0 : n.value[2]);
     } else {
       add_host(p, x, v, at(address), n.value[2], (n.value[3] & stack) != 0 ? n.value[4] : 0);
     }
   };
   switch (n.type) {
   case node_type::kernel:
+    if (n.value[4] != 0) { // a kernel on the device may give it other ones, and nobody sees that
+      x.nodes.back().covered = coverage::of_device;
+      break;
+    }
     read_parameters(p, x, place, payload);
     break;
   case node_type::memcpy:
@@ -331,7 +398,7 @@ void model::read_node(process_state& p, exec_state& x, const event_view& v, cons
     if ((n.value[3] & host_source) != 0) x.host_operands.push_back({n.value[1], n.value[2], place, false});
     break;
   case node_type::memset:
-    add_pointer(p, x, at(n.value[0]));
+    add_range(p, x, at(n.value[0]), (n.value[3] & in_rows) != 0 ? 0 : n.value[2]);
     break;
   case node_type::host:
     add_host(p, x, v, at(n.value[1]), 1, n.value[2]);
@@ -347,6 +414,9 @@ void model::read_node(process_state& p, exec_state& x, const event_view& v, cons
 
 void model::read_nodes(process_state& p, exec_state& x, const event_view& v, const thread_cursor& records) {
   descriptors_.clear();
+  top_nodes_ = 0;
+  window_ = {x.begin_ns, x.end_ns, 0};
+  window_guessed_ = false;
   fill_table(p, 0, 0, records);
   records.each_side_record([&](const side_record& r) {
     if (r.kind == record_kind::block) {

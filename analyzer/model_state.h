@@ -122,8 +122,16 @@ struct function_state {
   bool layout_known = false;                                   // also that there is no parameter
 };
 
+// When what a node names was alive: from the begin of the capture that made it until its end.
+struct node_window {
+  std::int64_t begin_ns = 0, end_ns = 0;
+  std::uint64_t nodes = 0; // of the graph at the end
+};
+
 struct graph_state {
-  int capture = 0; // id; 0 = built by hand
+  std::unordered_map<std::uint64_t, node_window> children; // nodes that hold a copy of a captured graph
+  std::vector<node_window> parts;                          // captured into it one after the other, if several were
+  int capture = 0;                                         // id; 0 = built by hand
   std::uint64_t nodes = 0;
   bool memory_nodes = false;
   std::shared_ptr<capture_state> lacking; // its capture, if calls were dropped from it and that is not judged yet
@@ -135,7 +143,7 @@ struct graph_state {
 };
 
 // What is known of the addresses that a kernel node gets.
-enum class coverage : std::uint8_t { no_kernel, resolved, takes_nothing, no_address, not_recorded };
+enum class coverage : std::uint8_t { no_kernel, resolved, takes_nothing, no_address, not_recorded, of_device };
 
 struct exec_node {
   std::uint32_t index = 0; // in the driver's list
@@ -143,6 +151,9 @@ struct exec_node {
   trace::node_type type = trace::node_type::empty;
   bool enabled = true;
   bool code_gone = false; // of a kernel: what holds its function was unloaded
+  // Which node of the graph it is was guessed from its position, and others look like it.
+  bool doubtful = false;
+  std::uint64_t named = 0; // by edits: handle in the graph that the exec was made from
   coverage covered = coverage::no_kernel;
   std::uint32_t parent = 0;                       // index + 1 of the child-graph node it is inside of
   std::shared_ptr<const function_state> function; // of a kernel node
@@ -162,6 +173,8 @@ struct pointer_use {
   certainty sure = certainty::exact;
   std::uint64_t table_at = 0;               // tabled: where the word lies
   pointer_state seen = pointer_state::live; // as it was reported last
+  bool guessed = false;                     // that it is of this memory follows from the place of its node only
+  bool seen_early = false;                  // reported at a launch that may run before the free
 
   // Whose life counts: the block's, unless the memory under it is gone.
   const allocation& owner() const { return block && memory->live ? *block : *memory; }
@@ -202,16 +215,23 @@ struct exec_state {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> own_memory; // its memory nodes: base, size
   std::vector<exec_node> nodes;
   std::vector<pointer_use> pointers;
+  std::vector<std::shared_ptr<allocation>> former; // that nodes named before an edit
   std::uint64_t replays = 0;
   bool unknown = false; // changed in a way the trace does not show: judge nothing
   bool changed = true;  // since the last replay
+  // An update from another graph took the place of the nodes it was made with: paired by position, or not at all.
+  bool updated = false, unpaired = false;
+  bool switched_off = false;  // a node of it, some time
+  std::uint64_t unjudged = 0; // replays while `unknown`
+  std::uint64_t bodies = 0;   // conditional nodes, whose bodies are not recorded
   std::vector<std::pair<std::uint64_t, std::uint32_t>>
       launch_sites;        // return address, stack of the first launch from there
   std::uint64_t epoch = 0; // process_state::memory_epoch() at the last replay
 
   exec_memory memory;
   std::vector<host_operand> host_operands;
-  std::uint64_t context = 0; // current one when it was made
+  std::uint64_t context = 0;   // current one when it was made
+  std::string context_gone_by; // the call that destroyed it; empty while it lives
   struct {
     std::uint64_t handle = 0; // module, library or context that went while this exec lived; 0 = none
     std::string by;           // the call
@@ -266,12 +286,14 @@ struct process_state {
   memory_map memory;
   // Words that may be addresses, in device memory that was filled from the host: where each lies, and the word.
   std::map<std::uint64_t, std::uint64_t> table_words;
-  memory_map blocks;                                  // of a framework's allocator, as far as graphs are concerned
-  std::vector<std::weak_ptr<allocation>> host_ranges; // pageable memory and stacks that graphs refer to
-  std::int64_t now_ns = INT64_MIN;                    // of the newest event taken in
+  std::vector<std::shared_ptr<allocation>> queued_frees; // that may not have happened, of what graphs may name
+  memory_map blocks;                                     // of a framework's allocator, as far as graphs are concerned
+  std::vector<std::weak_ptr<allocation>> host_ranges;    // pageable memory and stacks that graphs refer to
+  std::int64_t now_ns = INT64_MIN;                       // of the newest event taken in
   std::uint64_t memory_epoch() const { return memory.graph_epoch() + blocks.graph_epoch(); }
   std::unordered_map<std::uint64_t, std::uint64_t> primary_contexts; // by device
-  std::set<std::uint64_t> modules;                                   // loaded ones, libraries included
+  // Loaded ones, libraries included: the context that takes them along; 0 = none (libraries), or not known.
+  std::unordered_map<std::uint64_t, std::uint64_t> modules;
   std::unordered_map<std::uint64_t, std::shared_ptr<function_state>> functions;
   std::unordered_map<std::uint64_t, graph_state> graphs;
   std::unordered_map<std::uint64_t, std::unique_ptr<exec_state>> execs;

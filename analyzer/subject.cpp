@@ -87,14 +87,22 @@ bool subject::same_extent() const {
 bool subject::same_again() const {
   const allocation& was = pointer->owner();
   if (was.live) return false;
+  // Whatever its size: a program that allocates as much as each step needs, and compares addresses, is right.
   if (was.kind == memory_kind::block) { // no call stack of blocks is recorded, at most a line
-    if (!same_extent()) return false;
     const auto next = view_.process->blocks.find(pointer->address);
+    if (!next || next->base != was.base) return false;
     return was.place == 0 || next->place == 0 || next->place == was.place;
   }
-  if (was.made_stack == 0) return false;
   const auto now = view_.process->memory.find(pointer->address);
-  return now && now->base == was.base && now->size == was.size && now->made_stack == was.made_stack;
+  if (!now || now->base != was.base || now->generation == was.generation) return false;
+  return was.made_stack == 0 || now->made_stack == 0 || now->made_stack == was.made_stack;
+}
+
+// The free was put on a stream, and the launch is not known to come after it: it may run before the free does.
+bool subject::may_run_first() const {
+  const trace::event& e = *view_.event;
+  return launch_may_come_first(*view_.process, pointer->owner(),
+                               key_of(e.stream, view_.call->per_thread, view_.thread->index));
 }
 
 field_value subject::get(field_id id) const {
@@ -158,6 +166,7 @@ field_value subject::get(field_id id) const {
   case field_id::mem_owner_now:
   case field_id::mem_same_again:
   case field_id::mem_same_extent:
+  case field_id::mem_free_may_wait:
   case field_id::mem_allocated_in:
   case field_id::mem_freed_in:
   case field_id::mem_modules:
@@ -300,6 +309,8 @@ field_value subject::memory_field(field_id id) const {
     return number(same_again() ? 1 : 0);
   case field_id::mem_same_extent:
     return number(same_extent() ? 1 : 0);
+  case field_id::mem_free_may_wait:
+    return number(may_run_first() ? 1 : 0);
   case field_id::mem_allocated_in:
     return keep(place_of(a.made_stack));
   case field_id::mem_freed_in:

@@ -46,6 +46,7 @@ class subject final : public field_source {
   field_value memory_notice_field(field_id id) const; // subject_notice.cpp
   std::string modules_of(const allocation& a) const;
   bool same_extent() const;
+  bool may_run_first() const;
   bool same_again() const;
 
   const event_view& view_;

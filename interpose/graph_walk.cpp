@@ -2,6 +2,7 @@
 
 #include "interpose/node_params.h"
 #include "interpose/real.h"
+#include "interpose/window.h"
 #include "interpose/writer.h"
 
 namespace capturesan::shim {
@@ -32,6 +33,21 @@ bool read_kernel(node_writer& w, CUgraphNode node, node_out& out) {
   }
   fill_kernel(w, out, p, {p.func, nullptr});
   return true;
+}
+
+// Whether a kernel on the device may give the node other parameters. The driver is asked only in a program that has
+// made such a node, and not while a capture is open: nobody measured the call there.
+bool device_may_update(CUgraphNode node) {
+  if (!any_updatable_node()) {
+    return false;
+  }
+  auto* get = driver_function<decltype(cuGraphKernelNodeGetAttribute)>(call_id::cuGraphKernelNodeGetAttribute);
+  CUlaunchAttributeValue v{};
+  if (get == nullptr || window_open() ||
+      get(node, CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE, &v) != CUDA_SUCCESS) {
+    return true; // perhaps
+  }
+  return v.deviceUpdatableKernelNode.deviceUpdatable != 0;
 }
 
 bool read_memcpy(CUgraphNode node, node_out& out) {
@@ -134,6 +150,7 @@ void walk_node(walk& k, CUgraphNode node, u32 parent, int depth) {
   bool known = true;
   if (type == CU_GRAPH_NODE_TYPE_KERNEL) {
     known = read_kernel(k.w, node, out);
+    out.record.value[4] = device_may_update(node) ? 1 : 0;
   } else if (type == CU_GRAPH_NODE_TYPE_MEMCPY) {
     known = read_memcpy(node, out);
   } else if (type == CU_GRAPH_NODE_TYPE_MEMSET) {

@@ -206,6 +206,9 @@ struct hook<Id, CUresult(A...)> {
     if constexpr (row.cls == call_class::launch) {
       operand::take_arrays(f.arrays, a...);
     }
+    if constexpr (row.cls == call_class::launch || row.cls == call_class::graph_edit) {
+      (look_for_updatable(a), ...);
+    }
     if constexpr (row.cls == call_class::exec_edit) {
       (take_edit(f.edit, a), ...);
     }

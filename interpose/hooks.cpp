@@ -21,6 +21,7 @@ namespace capturesan::shim {
 #define BATCH_DST(n) operand::batch_dst<n>
 #define BATCH_SRC(n) operand::batch_src<n>
 #define BATCH_BYTES(n) operand::batch_bytes<n>
+#define CHILD(n) operand::child_graph<n>
 #define FLAGS(n) operand::instantiate_flags<n>
 #define UPDATE_RESULT(n) operand::update_result<n>
 #define TEXT(n) operand::text<n>

@@ -39,6 +39,13 @@ node_scratch::node_scratch(thread_state* t, u64 exec)
   }
 }
 
+namespace {
+std::atomic<bool> updatable_node;
+} // namespace
+
+bool any_updatable_node() { return updatable_node.load(std::memory_order_relaxed); }
+void note_updatable_node() { updatable_node.store(true, std::memory_order_relaxed); }
+
 node_scratch::~node_scratch() {
   long none = 0;
   if (ok() && !spare_scratch.compare_exchange_strong(none, at_, std::memory_order_release, std::memory_order_relaxed)) {
@@ -103,7 +110,7 @@ struct copy_side {
   u64 flags; // 1 host, 4 array, 16 on the stack
 };
 
-constexpr u64 on_stack = 16;
+constexpr u64 on_stack = 16, in_rows = 64;
 
 thread_local stack_range known_stack __attribute__((tls_model("initial-exec")));
 
@@ -132,7 +139,7 @@ void fill_memcpy(node_out& out, const CUDA_MEMCPY3D& p) {
   out.record.value[0] = dst.address;
   out.record.value[1] = src.address;
   out.record.value[2] = p.WidthInBytes * (p.Height == 0 ? 1 : p.Height) * (p.Depth == 0 ? 1 : p.Depth);
-  out.record.value[3] = dst.flags | src.flags << 1;
+  out.record.value[3] = dst.flags | src.flags << 1 | (p.Height > 1 || p.Depth > 1 ? in_rows : 0);
   out.record.value[4] = known_stack.high;
 }
 
@@ -143,6 +150,7 @@ void fill_memset(node_out& out, const Params& p) {
   out.record.value[1] = p.value;
   const u64 row = u64{p.width} * p.elementSize;
   out.record.value[2] = p.height > 1 ? p.pitch * (p.height - 1) + row : row;
+  out.record.value[3] = p.height > 1 ? in_rows : 0;
 }
 template void fill_memset(node_out&, const CUDA_MEMSET_NODE_PARAMS&);
 template void fill_memset(node_out&, const CUDA_MEMSET_NODE_PARAMS_v2&);

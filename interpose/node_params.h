@@ -57,6 +57,26 @@ void fill_batch(node_writer& w, node_out& out, const Params& p);
 
 void write_node(node_writer& w, const node_out& out);
 
+// Whether the program ever made a kernel node that the device may update: by a launch with that attribute, or by
+// giving a node that attribute.
+bool any_updatable_node();
+void note_updatable_node();
+
+template <class T>
+void look_for_updatable(const T& v) {
+  if constexpr (std::is_same_v<T, const CUlaunchConfig*>) {
+    for (unsigned i = 0; v != nullptr && v->attrs != nullptr && i < v->numAttrs; ++i) {
+      if (v->attrs[i].id == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE) {
+        note_updatable_node();
+      }
+    }
+  } else if constexpr (std::is_same_v<T, CUlaunchAttributeID>) {
+    if (v == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE) {
+      note_updatable_node();
+    }
+  }
+}
+
 // New parameters of one node of an exec, as an exec_edit call passes them.
 struct node_edit {
   enum class kind : u8 { none, kernel_v1, kernel_v2, memcpy, memset, host, batch, child, any } what = kind::none;

@@ -212,6 +212,15 @@ struct batch_bytes : none {
 };
 
 template <std::size_t N>
+struct child_graph : none {
+  template <class Args>
+  static u64 before(const Args& a) {
+    const CUgraphNodeParams* p = std::get<N>(a);
+    return p == nullptr || p->type != CU_GRAPH_NODE_TYPE_GRAPH ? 0 : to_u64(p->graph.graph);
+  }
+};
+
+template <std::size_t N>
 struct instantiate_flags : none {
   template <class Args>
   static u64 before(const Args& a) {

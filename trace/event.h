@@ -174,11 +174,12 @@ enum class node_type : std::uint16_t {
 // edit of a child-graph node has index 0 and is followed by all new nodes below it.
 // value[] by type:
 //   kernel      function, grid (x | y<<32 | z<<48), block (x | y<<16 | z<<32 | shared KiB<<48), CUkernel of the
-//               function or 0 (since 3.0); payload = packed parameters, by the layout of the function record
+//               function or 0 (since 3.0), 1 if the device may change its parameters or that is not known (since 3.0);
+//               payload = packed parameters, by the layout of the function record
 //   memcpy      destination address, source address, bytes; host operands have bit 0 (destination) / bit 1 (source) of
 //               value[3] set, array operands bits 2 and 3; bits 4 and 5: on the stack of the calling thread,
-//               whose upper end is value[4]
-//   memset      destination address, value, bytes
+//               whose upper end is value[4]; bit 6: in rows, with gaps between them (since 3.0)
+//   memset      destination address, value, bytes, bit 6 as of a memcpy
 //   host        function, user data, upper end of the calling thread's stack if the user data lie there, else 0
 //   graph       handle of the child graph
 //   wait_event, event_record   event

@@ -130,6 +130,71 @@ TEST_CASE("edits: a node that cannot be found among those of an update is not ju
   CHECK(p.rules().empty());
 }
 
+// ---- graphs that were captured in parts ----
+
+namespace {
+
+void capture(program& p, std::uint64_t into, std::uint64_t nodes) {
+  p.b.call(1, {.symbol = "cuStreamBeginCaptureToGraph", .stream = s1, .arg = {1, into}});
+  p.b.call(1, {.symbol = "cuStreamEndCapture", .stream = s1, .arg = {into, nodes}});
+}
+
+void replace_other(program& p) {
+  p.free(other);
+  p.b.call(1, {.symbol = "cuMemAlloc_v2", .arg = {other, 8192}});
+}
+
+} // namespace
+
+// The node holds a copy of the child, made when it was added (documentation of cuGraphAddChildGraphNode).
+TEST_CASE("child graphs: memory that went between the capture of the child and the making of its parent") {
+  enum class change { none, freed, freed_and_edited };
+  for (const auto what : {change::none, change::freed, change::freed_and_edited}) {
+    program p;
+    capture(p, child, 1);
+    if (what != change::none) replace_other(p);
+    p.b.call(1, {.symbol = "cuGraphCreate", .arg = {graph}});
+    p.b.call(1, {.symbol = "cuGraphAddChildGraphNode", .arg = {graph, 0x91, child}});
+    p.b.call(1, {.symbol = "cuGraphDestroy", .arg = {child}});
+    if (what == change::freed_and_edited) p.b.call(1, {.symbol = "cuGraphMemsetNodeSetParams", .arg = {0, 0x92}});
+    p.node(node_type::graph, 0, 0x91, child + 1);
+    p.node(node_type::memset, 1, 0x92, other, 1);
+    p.instantiate();
+    p.launch();
+    CHECK(p.rules() == (what == change::freed ? found{"CS201"} : found{}));
+  }
+}
+
+TEST_CASE("two captures into one graph: memory that went between them") {
+  for (const bool first_part : {true, false}) { // the node that names the address
+    program p;
+    capture(p, graph, 1);
+    replace_other(p);
+    capture(p, graph, 2);
+    p.node(node_type::memset, 0, 0x91, first_part ? other : buf);
+    p.node(node_type::memset, 1, 0x92, first_part ? buf : other);
+    p.instantiate();
+    p.launch();
+    const judged j(p.b.bytes());
+    REQUIRE(j.rules() == (first_part ? found{"CS201"} : found{}));
+    if (first_part) CHECK(j.findings()[0].conf == confidence::suspected); // nothing promises the order of nodes
+  }
+}
+
+TEST_CASE("two captures into one graph: memory that goes later is as sure as in any graph") {
+  program p;
+  capture(p, graph, 1);
+  capture(p, graph, 2);
+  p.node(node_type::memset, 0, 0x91, other);
+  p.node(node_type::memset, 1, 0x92, buf);
+  p.instantiate();
+  p.free(other);
+  p.launch();
+  const judged j(p.b.bytes());
+  REQUIRE(j.rules() == found{"CS201"});
+  CHECK(j.findings()[0].conf == confidence::proved);
+}
+
 namespace {
 
 // alloc -> use -> free, in a child graph or around it.

@@ -171,3 +171,104 @@ TEST_CASE("a finding names the library that allocated the memory, and the one th
     CHECK(message.ends_with(words));
   }
 }
+
+// ---- what cannot be judged is said ----
+
+namespace {
+
+constexpr std::uint64_t in_rows = 64; // value[3] of a set or copy
+
+void kernel_node(trace_builder& b, std::uint64_t handle, std::uint64_t pointer, bool device_may_update) {
+  trace::node_record n{};
+  n.node = handle;
+  n.value[0] = 0x71;
+  n.value[4] = device_may_update ? 1 : 0;
+  const std::uint64_t words[] = {pointer};
+  b.node(1, n, std::as_bytes(std::span(words)));
+}
+
+bool noted(const judged& j, std::string_view words) {
+  const auto& notes = j.summary().notes;
+  return std::any_of(notes.begin(), notes.end(), [&](const auto& n) { return n.find(words) != std::string::npos; });
+}
+
+} // namespace
+
+// Documentation of cudaGraphKernelNodeSetParam: a kernel on the device may give such a node other parameters.
+TEST_CASE("a kernel node that the device may update is not judged by what it was made with") {
+  for (const bool updatable : {true, false}) {
+    for (const bool edited : {false, true}) {
+      trace_builder b;
+      const std::pair<std::uint16_t, std::uint16_t> one_pointer[] = {{0, 8}};
+      b.call(1, {.symbol = "cuMemAlloc_v2", .arg = {buf, 4096}});
+      b.function(1, 0x71, "with_pointer", one_pointer);
+      kernel_node(b, 0x91, buf, updatable);
+      b.call(1, {.symbol = "cuGraphInstantiateWithFlags", .arg = {exec, graph}});
+      if (edited) {
+        kernel_node(b, 0x91, buf + 64, false); // the attribute is the node's, not the edit's
+        b.call(1, {.symbol = "cuGraphExecKernelNodeSetParams_v2", .arg = {exec, 0x91}});
+      }
+      b.call(1, {.symbol = "cuMemFree_v2", .arg = {buf}});
+      b.call(1, {.symbol = "cuGraphLaunch", .stream = s1, .arg = {exec}});
+      const judged j(b.bytes());
+      CHECK(j.rules() == (updatable ? std::vector<std::string>{} : std::vector<std::string>{"CS201"}));
+      CHECK(status_of(j, "CS201").evaluated != updatable);
+      CHECK(noted(j, "1 kernel node whose parameters the device may change") == updatable);
+      if (!updatable) continue;
+      REQUIRE(j.summary().graphs[0].unresolved.size() == 1);
+      CHECK(j.summary().graphs[0].unresolved[0].why == "the device may change its parameters");
+    }
+  }
+}
+
+TEST_CASE("bodies of conditional nodes are not recorded, and the report says so") {
+  for (const bool conditional : {true, false}) {
+    trace_builder b;
+    trace::node_record n{};
+    n.type = conditional ? node_type::conditional : node_type::empty;
+    b.node(1, n);
+    b.call(1, {.symbol = "cuGraphInstantiateWithFlags", .arg = {exec, graph}});
+    b.call(1, {.symbol = "cuGraphLaunch", .stream = s1, .arg = {exec}});
+    const judged j(b.bytes());
+    CHECK(status_of(j, "CS201").evaluated != conditional);
+    CHECK(status_of(j, "CS207").evaluated != conditional);
+    CHECK(status_of(j, "CS101").evaluated);
+    CHECK(noted(j, "1 conditional node, whose bodies are not recorded") == conditional);
+  }
+}
+
+TEST_CASE("replays of a graph that was changed unseen are counted") {
+  trace_builder b;
+  b.call(1, {.symbol = "cuMemAlloc_v2", .arg = {buf, 4096}});
+  memset_node(b, buf);
+  b.call(1, {.symbol = "cuGraphInstantiateWithFlags", .arg = {exec, graph}});
+  b.call(1, {.symbol = "cuGraphLaunch", .stream = s1, .arg = {exec}});
+  memset_node(b, buf);
+  b.call(1, {.symbol = "cuGraphExecMemsetNodeSetParams", .arg = {exec, 0x99}}); // of no node that is known
+  b.call(1, {.symbol = "cuMemFree_v2", .arg = {buf}});
+  for (int i = 0; i < 2; ++i) b.call(1, {.symbol = "cuGraphLaunch", .stream = s1, .arg = {exec}});
+  const judged j(b.bytes());
+  CHECK(j.rules().empty());
+  CHECK_FALSE(status_of(j, "CS201").evaluated);
+  CHECK(status_of(j, "CS201").why_not.find("2 replays of graphs that were changed") != std::string::npos);
+  CHECK(noted(j, "2 replays of graphs"));
+}
+
+TEST_CASE("a set in rows does not touch what lies between them") {
+  for (const bool rows : {true, false}) {
+    trace_builder b;
+    b.call(1, {.symbol = "cuMemAddressReserve", .arg = {buf, 0x600000}});
+    for (std::uint64_t i = 0; i < 3; ++i)
+      b.call(1, {.symbol = "cuMemMap", .arg = {buf + i * 0x200000, 0x200000, 0x11 + i}});
+    trace::node_record n{};
+    n.type = node_type::memset;
+    n.value[0] = buf;
+    n.value[2] = 0x600000;
+    n.value[3] = rows ? in_rows : 0;
+    b.node(1, n);
+    b.call(1, {.symbol = "cuGraphInstantiateWithFlags", .arg = {exec, graph}});
+    b.call(1, {.symbol = "cuMemUnmap", .arg = {buf + 0x200000, 0x200000}});
+    b.call(1, {.symbol = "cuGraphLaunch", .stream = s1, .arg = {exec}});
+    CHECK(judged(b.bytes()).rules() == (rows ? std::vector<std::string>{} : std::vector<std::string>{"CS201"}));
+  }
+}
