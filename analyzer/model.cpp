@@ -312,10 +312,12 @@ void model::apply_object(process_state& p, event_view& v) {
   }
   case call_class::module_load:
     p.modules.insert(e.arg[0]);
+    p.code[e.arg[0]] = e.arg[1];
     break;
   case call_class::module_unload:
     code_unloaded(p, v, e.arg[0]);
     p.modules.erase(e.arg[0]);
+    p.code.erase(e.arg[0]);
     std::erase_if(p.functions, [&](const auto& f) { return f.second->module == e.arg[0]; });
     break;
   case call_class::function_get: {

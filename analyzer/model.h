@@ -13,6 +13,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "analyzer/code_reader.h"
 #include "analyzer/finding.h"
 #include "analyzer/memory.h"
 #include "analyzer/merger.h"
@@ -27,8 +28,9 @@ enum class last_record : std::uint8_t { none, eager, open_capture, ended_capture
 enum class thread_role : std::uint8_t { none, owner, participant, outsider };
 // How a word of a node is known to be an address: operand of a copy, memset or the like; a kernel parameter of 8 bytes;
 // a struct of which the kernel's name says that it is nothing but addresses; a tensor map; none of these.
-// tabled: not in the node, but in memory that a parameter points to, as it was copied there.
-enum class certainty : std::uint8_t { exact, typed, declared, descriptor, inferred, tabled };
+// tabled: not in the node, but in memory that a parameter points to, as it was copied there. loaded: an inferred one that
+// the kernel's code uses as an address.
+enum class certainty : std::uint8_t { exact, typed, declared, descriptor, inferred, tabled, loaded };
 enum class pointer_state : std::uint8_t { live, unmapped, other_owner, cached };
 
 // A stream as an object, whatever name a call gave it: handle, or one of the default streams.
@@ -147,7 +149,7 @@ struct exec_node {
   coverage covered = coverage::no_kernel;
   std::uint32_t parent = 0;                       // index + 1 of the child-graph node it is inside of
   std::shared_ptr<const function_state> function; // of a kernel node
-  // As recorded; only with model::keep_parameters.
+  // As recorded; only with model::keep_parameters, or if the kernel's code may have to be asked about them.
   std::uint64_t value[5] = {};
   std::vector<std::byte> parameters;
 };
@@ -163,6 +165,9 @@ struct pointer_use {
   certainty sure = certainty::exact;
   std::uint64_t table_at = 0;               // tabled: where the word lies
   pointer_state seen = pointer_state::live; // as it was reported last
+  bool doubted = false;                     // inferred, because it may be the end of what another parameter points to
+  bool asked = false;                       // the kernel's code, about this word
+  std::string access;                       // loaded: how the code uses it
 
   // Whose life counts: the block's, unless the memory under it is gone.
   const allocation& owner() const { return block && memory->live ? *block : *memory; }
@@ -273,6 +278,7 @@ struct process_state {
   std::uint64_t memory_epoch() const { return memory.graph_epoch() + blocks.graph_epoch(); }
   std::unordered_map<std::uint64_t, std::uint64_t> primary_contexts; // by device
   std::set<std::uint64_t> modules;                                   // loaded ones, libraries included
+  std::unordered_map<std::uint64_t, std::uint64_t> code;             // of modules and libraries: where their image lay
   std::unordered_map<std::uint64_t, std::shared_ptr<function_state>> functions;
   std::unordered_map<std::uint64_t, graph_state> graphs;
   std::unordered_map<std::uint64_t, std::unique_ptr<exec_state>> execs;
@@ -338,6 +344,7 @@ class model {
   std::function<void(process_state&, const capture_state&)> on_capture;
   std::function<void(process_state&, const exec_state&)> on_exec;
   bool keep_parameters = false; // of every node; for comparing graphs
+  code_reader* code = nullptr;  // may be null
 
  private:
   thread_state& thread(process_state& p, std::uint32_t index);
@@ -374,11 +381,14 @@ class model {
   // model_memory_nodes.cpp
   static void read_memory_nodes(process_state& p, exec_state& x, const event_view& v, const thread_cursor& records);
   static void check_memory_order(exec_state& x);
-  static void launch_memory(process_state& p, event_view& v);
+  void launch_memory(process_state& p, event_view& v);
   static void launch_failed(process_state& p, event_view& v);
   static void memory_event(process_state& p, event_view& v);
   static void orphan_memory(process_state& p, const exec_state& x, const event_view& v);
   static void leaks_at_end(process_state& p, std::vector<notice>& out);
+
+  // model_code.cpp
+  void ask_code(process_state& p, const exec_state& x, pointer_use& u, std::uint64_t base, std::uint64_t bytes) const;
 
   // model_builds.cpp
   static void build_failed(process_state& p, event_view& v);
@@ -400,7 +410,7 @@ class model {
   void edit_exec(process_state& p, event_view& v, const thread_cursor& records);
   void launch_graph(process_state& p, event_view& v);
   void pending_launch(process_state& p, event_view& v);
-  static bool find_stale(process_state& p, event_view& v, bool first);
+  bool find_stale(process_state& p, event_view& v, bool first);
   static void describe_origin(process_state& p, exec_state& x, const event_view& v);
   static void replace_nodes(exec_state& x, std::uint64_t handle, exec_state& fresh);
 
@@ -413,6 +423,8 @@ class model {
   void follow_table(process_state& p, exec_state& x, const pointer_use& at);
   void table_copied(process_state& p, const event_view& v, const thread_cursor& records);
   void read_parameters(process_state& p, exec_state& x, std::uint32_t node, std::span<const std::byte> block);
+  void keep_for_questions(exec_node& n, std::span<const std::byte> block, std::span<const pointer_use> uses,
+                          std::span<const pointer_use> own) const;
   void keep_dead_if_needed(process_state& p);
   static void add_block(process_state& p, const event_view& v, std::uint64_t base, std::uint64_t size,
                         std::uint64_t flags);

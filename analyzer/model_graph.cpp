@@ -269,6 +269,7 @@ bool model::find_stale(process_state& p, event_view& v, bool first) {
     }
     again = again || (!u.memory->live && u.memory->freed_ns > entry);
     const pointer_state now = state_of(p, u, entry);
+    if (now != pointer_state::live) ask_code(p, *v.exec, u, u.owner().base, u.owner().size);
     if (first || (now != pointer_state::live && now != u.seen)) v.pointers.push_back(&u);
     u.seen = now;
   }

@@ -21,7 +21,7 @@ namespace capturesan::trace {
 inline constexpr char file_magic[8] = {'C', 'A', 'P', 'S', 'A', 'N', '\r', '\n'};
 inline constexpr std::uint16_t format_major = 2;  // a reader refuses any it does not know
 inline constexpr std::uint16_t format_oldest = 1; // the oldest major this version reads: 2 added `again` records
-inline constexpr std::uint16_t format_minor = 0;  // raised when something is appended that may be skipped
+inline constexpr std::uint16_t format_minor = 1;  // raised when something is appended that may be skipped
 inline constexpr std::size_t header_bytes = 4096;
 inline constexpr std::size_t chunk_bytes = 16384;
 inline constexpr std::size_t slots_per_chunk = chunk_bytes / 64;
@@ -65,7 +65,11 @@ struct file_header {
   char driver_string[64];                    // full driver version, such as "580.159.04"; empty if unknown
   char device[64];                           // name of device 0
   std::atomic<std::uint64_t> recycled_until; // ticks: no record that is gone this way was written later; since 2.0
-  std::uint64_t reserved[14];
+  // 10 * major + minor compute capability that all devices have; 0 = not known, or they differ. Since 2.1, as is operand
+  // `code` of module_load.
+  std::atomic<std::uint32_t> capability;
+  std::uint32_t reserved1;
+  std::uint64_t reserved[13];
 };
 static_assert(sizeof(file_header) <= header_bytes);
 
