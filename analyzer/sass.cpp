@@ -80,11 +80,12 @@ void parse_constant(std::string_view rest, operand& o) {
   const auto bank = bracketed(rest);
   const auto offset = bank ? bracketed(rest) : std::nullopt;
   if (!offset || !rest.empty()) return;
-  const auto b = whole_number(*bank), n = whole_number(*offset);
-  if (!b || !n || *n < 0) return;
+  const auto b = whole_number(*bank);
+  o.address = parse_address(*offset);
+  if (!b || !o.address.understood) return;
   o.kind = operand_kind::constant;
   o.index = static_cast<int>(*b);
-  o.value = *n;
+  o.value = o.address.offset;
 }
 
 void parse_memory(std::string_view rest, operand& o) {

@@ -15,7 +15,7 @@ enum class operand_kind : std::uint8_t {
   uniform_predicate, // UP0 ...
   immediate,         // value
   number,            // a floating-point number: text
-  constant,          // c[bank][offset]: index = bank, value = offset; with a register in it: other
+  constant,          // c[bank][R2+offset]: index = bank, value = offset, `address` has the register if there is one
   memory,            // [R2.64+UR4+0x10]
   special,           // SR_TID.X ...: text
   other,

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <span>
 #include <string_view>
+#include <unordered_map>
 
 namespace capturesan::sass {
 
@@ -15,7 +16,6 @@ bool is_predicate(const operand& o) {
   return o.kind == operand_kind::predicate || o.kind == operand_kind::uniform_predicate;
 }
 bool is_register(const operand& o) { return o.kind == operand_kind::reg || o.kind == operand_kind::uniform; }
-word lost(bool narrow = false) { return {0, false, narrow, origin::none}; }
 word low_of(std::uint64_t v) { return known_word(static_cast<std::uint32_t>(v)); }
 word high_of(std::uint64_t v) { return known_word(static_cast<std::uint32_t>(v >> 32)); }
 
@@ -41,7 +41,7 @@ sum add(std::initializer_list<word> terms, int carries) {
       out.value.from = lower > 0 ? origin::lower : origin::upper;
     return out;
   }
-  out.value = lost(no_address);
+  out.value = lost_word(no_address);
   if (lower == 1 && upper == 0) out.value.from = origin::lower; // what it is added to shows in the upper half
   if (upper == 1 && lower == 0 && others == 0) out.value.from = origin::upper;
   return out;
@@ -51,26 +51,90 @@ void step::run() {
   if (!known_instruction()) lose();
 }
 
+// By their whole names: a suffix that is not known may change the width or the meaning.
+const std::unordered_map<std::string_view, bool (step::*)()>& step::followed() {
+  static const std::unordered_map<std::string_view, bool (step::*)()> all = {
+      {"MOV", &step::move},
+      {"UMOV", &step::move},
+      {"MOV.64", &step::move_64},
+      {"UMOV.64", &step::move_64},
+      {"IMAD", &step::multiply},
+      {"IMAD.MOV", &step::multiply},
+      {"IMAD.MOV.U32", &step::multiply},
+      {"IMAD.IADD", &step::multiply},
+      {"IMAD.SHL", &step::multiply},
+      {"IMAD.SHL.U32", &step::multiply},
+      {"IMAD.U32", &step::multiply},
+      {"IMAD.X", &step::multiply},
+      {"IMAD.HI", &step::multiply},
+      {"IMAD.HI.U32", &step::multiply},
+      {"UIMAD", &step::multiply},
+      {"IMAD.WIDE", &step::multiply_wide},
+      {"IMAD.WIDE.U32", &step::multiply_wide},
+      {"UIMAD.WIDE", &step::multiply_wide},
+      {"UIMAD.WIDE.U32", &step::multiply_wide},
+      {"IADD3", &step::add_up},
+      {"IADD3.X", &step::add_up},
+      {"UIADD3", &step::add_up},
+      {"UIADD3.X", &step::add_up},
+      {"VIADD", &step::add_up},
+      {"IADD", &step::add_up},
+      {"IADD.64", &step::add_up_64},
+      {"IADD3.64", &step::add_up_64},
+      {"UIADD3.64", &step::add_up_64},
+      {"LEA", &step::scale_and_add},
+      {"LEA.HI", &step::scale_and_add},
+      {"LEA.HI.X", &step::scale_and_add},
+      {"LEA.HI.X.SX32", &step::scale_and_add},
+      {"ULEA", &step::scale_and_add},
+      {"ULEA.HI", &step::scale_and_add},
+      {"ULEA.HI.X", &step::scale_and_add},
+      {"ULEA.HI.X.SX32", &step::scale_and_add},
+      {"SHF.L.U32", &step::shift},
+      {"SHF.L.U64.HI", &step::shift},
+      {"SHF.R.U64", &step::shift},
+      {"SHF.R.U32.HI", &step::shift},
+      {"SHF.R.S32.HI", &step::shift},
+      {"USHF.L.U32", &step::shift},
+      {"USHF.L.U64.HI", &step::shift},
+      {"USHF.R.U64", &step::shift},
+      {"USHF.R.U32.HI", &step::shift},
+      {"USHF.R.S32.HI", &step::shift},
+      {"LOP3.LUT", &step::logic},
+      {"ULOP3.LUT", &step::logic},
+      {"PLOP3.LUT", &step::predicate_logic},
+      {"UPLOP3.LUT", &step::predicate_logic},
+      {"SEL", &step::select},
+      {"USEL", &step::select},
+      {"IMNMX", &step::smaller_or_larger},
+      {"IMNMX.U32", &step::smaller_or_larger},
+      {"VIMNMX", &step::smaller_or_larger},
+      {"VIMNMX.U32", &step::smaller_or_larger},
+      {"S2R", &step::read_special},
+      {"S2UR", &step::read_special},
+      {"CS2R", &step::read_special},
+      {"CS2R.32", &step::read_special},
+      {"R2UR", &step::to_uniform},
+      {"PRMT", &step::permute},
+      {"UPRMT", &step::permute},
+      {"HFMA2", &step::half_constant},
+      {"HFMA2.MMA", &step::half_constant},
+      {"SHFL.IDX", &step::shuffle},
+      {"IABS", &step::absolute},
+      {"I2F.RP", &step::reciprocal},
+      {"I2F.U32.RP", &step::reciprocal},
+      {"MUFU.RCP", &step::reciprocal},
+      {"F2I.FTZ.U32.TRUNC.NTZ", &step::reciprocal},
+  };
+  return all;
+}
+
 bool step::known_instruction() {
-  const std::string_view base = i_.base(), name = i_.name;
+  const std::string_view base = i_.base();
   if (count() == 0) return false;
-  if (base == "MOV" || base == "UMOV") return move();
-  if (base == "IMAD" || base == "UIMAD") return i_.has("WIDE") ? multiply_wide() : multiply();
-  if (base == "IADD3" || base == "UIADD3" || base == "VIADD" || base == "UIADD" || base == "IADD" || base == "UVIADD")
-    return i_.has("64") ? add_up_64() : add_up();
-  if (base == "LEA" || base == "ULEA") return scale_and_add();
-  if (base == "SHF" || base == "USHF") return shift();
-  if (name == "LOP3.LUT" || name == "ULOP3.LUT") return logic();
-  if (name == "PLOP3.LUT" || name == "UPLOP3.LUT") return predicate_logic();
+  if (const auto found = followed().find(i_.name); found != followed().end()) return (this->*found->second)();
   if (base == "ISETP" || base == "UISETP") return compare();
-  if (name == "SEL" || name == "USEL") return select();
-  if (base == "IMNMX" || base == "VIMNMX") return smaller_or_larger();
-  if (name == "S2R" || name == "S2UR" || base == "CS2R") return read_special();
-  if (name == "R2UR") return to_uniform();
-  if (name == "PRMT" || name == "UPRMT") return permute();
-  if (name == "HFMA2" || name == "HFMA2.MMA") return half_constant();
   if (base == "LDC" || base == "ULDC" || base == "LDCU") return load_constant();
-  if (name == "SHFL.IDX") return shuffle();
   return false;
 }
 
@@ -81,19 +145,29 @@ const operand& step::op(std::size_t n) const {
   return n < i_.operands.size() ? i_.operands[n] : none;
 }
 
+// With -1 for RZ.
+word step::in_register(operand_kind file, int index) const {
+  if (index == zero_register) return known_word(0);
+  return (file == operand_kind::reg ? t_.r_ : t_.u_)[static_cast<std::size_t>(index)];
+}
+
 word step::source(const operand& o) const {
-  if (o.modified) return lost();
+  const word w = any_source(o);
+  return w.estimate ? lost_word() : w;
+}
+
+word step::any_source(const operand& o) const {
+  if (o.modified) return lost_word();
   switch (o.kind) {
   case operand_kind::reg:
-    return o.index == zero_register ? known_word(0) : t_.r_[static_cast<std::size_t>(o.index)];
   case operand_kind::uniform:
-    return o.index == zero_register ? known_word(0) : t_.u_[static_cast<std::size_t>(o.index)];
+    return in_register(o.kind, o.index);
   case operand_kind::immediate:
     return known_word(static_cast<std::uint32_t>(o.value));
   case operand_kind::constant:
-    return constant(o.index, o.value);
+    return constant(o, 0);
   default:
-    return lost();
+    return lost_word();
   }
 }
 
@@ -102,19 +176,27 @@ step::pair step::source_pair(const operand& o) const {
   if (o.kind == operand_kind::immediate) {
     return {low_of(static_cast<std::uint64_t>(o.value)), high_of(static_cast<std::uint64_t>(o.value))};
   }
-  if (o.kind == operand_kind::constant) return {constant(o.index, o.value), constant(o.index, o.value + 4)};
+  if (o.kind == operand_kind::constant) return {constant(o, 0), constant(o, 4)};
   operand next = o;
   if (is_register(o) && o.index != zero_register) ++next.index;
   if (next.index > 255) return {};
   return {source(o), source(next)};
 }
 
-word step::constant(int bank, std::int64_t at) const {
-  if (bank != 0 || at % 4 != 0) return lost();
+word step::constant(const operand& o, std::int64_t further) const {
+  std::int64_t at = o.value + further;
+  for (const auto& [file, index] : {std::pair(operand_kind::reg, o.address.reg),
+                                    std::pair(operand_kind::uniform, o.address.uniform)}) {
+    if (index == address_parts::none) continue;
+    const word w = in_register(file, index);
+    if (!w.known || w.estimate) return lost_word();
+    at += static_cast<std::int32_t>(w.value);
+  }
+  if (o.index != 0 || at < 0 || at % 4 != 0) return lost_word();
   const launch& how = *t_.how_;
   const std::int64_t base = parameter_base(how.sm), offset = at - base;
   if (base != 0 && offset >= 0) {
-    if (offset + 4 > static_cast<std::int64_t>(how.parameters.size())) return lost();
+    if (offset + 4 > static_cast<std::int64_t>(how.parameters.size())) return lost_word();
     word w = known_word(0);
     std::memcpy(&w.value, how.parameters.data() + offset, 4);
     if (offset == t_.offset_) w.from = origin::lower;
@@ -124,7 +206,7 @@ word step::constant(int bank, std::int64_t at) const {
   const std::int64_t block = how.sm >= 100 ? 0x360 : 0x0, grid = how.sm >= 100 ? 0x370 : 0xc;
   if (at >= block && at < block + 12) return known_word(how.block[(at - block) / 4]);
   if (at >= grid && at < grid + 12) return known_word(how.grid[(at - grid) / 4]);
-  return lost();
+  return lost_word();
 }
 
 word step::special(const std::string& name) const {
@@ -137,7 +219,7 @@ word step::special(const std::string& name) const {
   const auto& b = t_.how_->block;
   if (name == "SR_LANEID") return known_word((p.thread[0] + b[0] * (p.thread[1] + b[1] * p.thread[2])) % 32);
   if (name == "SRZ") return known_word(0);
-  return lost();
+  return lost_word();
 }
 
 void step::set(const operand& to, word value, int further) {
@@ -198,14 +280,14 @@ void step::lose_destination(int registers) {
   for (const operand& o : i_.operands) {
     if (is_predicate(o)) continue;
     if (!is_register(o)) return;
-    for (int k = 0; k < registers; ++k) set(o, lost(), k);
+    for (int k = 0; k < registers; ++k) set(o, lost_word(), k);
     return;
   }
 }
 
 void step::lose_everything() {
-  t_.r_.fill(lost());
-  t_.u_.fill(lost());
+  t_.r_.fill(lost_word());
+  t_.u_.fill(lost_word());
   t_.p_.fill(truth::unknown);
   t_.up_.fill(truth::unknown);
 }
@@ -245,15 +327,11 @@ void step::lose() {
   for (const operand& o : i_.operands)
     if (!o.negated) set_truth(o, truth::unknown);
   if (among(writes_predicates, base)) return;
-  if (among(writes_one, base)) {
-    return lose_destination(i_.has("64") ? 2 : 1);
-  }
-  if (among(writes_by_width, base)) {
-    const bool two = base[0] == 'D' || base == "CS2R" || i_.has("64") || i_.has("F64") || i_.has("S64") ||
-                     i_.has("U64") || i_.has("WIDE");
-    return lose_destination(i_.has("128") ? 4 : two ? 2 : 1);
-  }
-  lose_everything();
+  const bool one = among(writes_one, base), by_width = among(writes_by_width, base);
+  if (!one && !by_width) return lose_everything();
+  bool two = by_width && (base[0] == 'D' || base == "CS2R" || i_.has("WIDE"));
+  for (const std::string_view wide : {"64", "U64", "S64", "F64"}) two = two || i_.has(wide);
+  lose_destination(i_.has("128") ? 4 : two ? 2 : 1);
 }
 
 } // namespace capturesan::sass

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <initializer_list>
+#include <string_view>
+#include <unordered_map>
 
 #include "analyzer/sass_thread.h"
 
@@ -28,8 +30,10 @@ class step {
     int carry = 0;                    // of the predicates behind the sources; -1 = not known
   };
 
+  static const std::unordered_map<std::string_view, bool (step::*)()>& followed();
   bool known_instruction();
   bool move();
+  bool move_64();
   bool multiply();
   bool multiply_wide();
   bool add_up();
@@ -48,15 +52,20 @@ class step {
   bool load_constant();
   bool narrow_constant();
   bool shuffle();
+  bool reciprocal();
+  bool absolute();
   void lose();
 
   const operand& op(std::size_t n) const;
   std::size_t count() const { return i_.operands.size(); }
   word source(const operand& o) const; // without - and ~
+  word any_source(const operand& o) const;
+  word in_register(operand_kind file, int index) const;
   pair source_pair(const operand& o) const;
-  word constant(int bank, std::int64_t at) const;
+  word constant(const operand& o, std::int64_t further) const;
   word special(const std::string& name) const;
   terms find_terms() const;
+  bool smaller_estimate(const terms& at);
   sum total(const operand* sources, std::size_t n, int carry) const;
   void set(const operand& to, word value, int further = 0);
   void set(const operand& to, const pair& value);

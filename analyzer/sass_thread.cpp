@@ -26,21 +26,16 @@ void thread::become_either(const thread& other) {
     for (std::size_t i = 0; i < mine.size(); ++i)
       if (mine[i] != theirs[i]) mine[i] = lost;
   };
-  join(r_, other.r_, unknown_word());
-  join(u_, other.u_, unknown_word());
+  join(r_, other.r_, word());
+  join(u_, other.u_, word());
   join(p_, other.p_, truth::unknown);
   join(up_, other.up_, truth::unknown);
 }
 
 truth thread::guard(const operand& o) const {
-  truth t = truth::unknown;
-  if (o.index == 7) {
-    t = truth::yes;
-  } else if (o.kind == operand_kind::predicate && o.index < 7) {
-    t = p_[static_cast<std::size_t>(o.index)];
-  } else if (o.kind == operand_kind::uniform_predicate && o.index < 7) {
-    t = up_[static_cast<std::size_t>(o.index)];
-  }
+  const bool uniform = o.kind == operand_kind::uniform_predicate;
+  if ((o.kind != operand_kind::predicate && !uniform) || o.index > 7) return truth::unknown;
+  const truth t = o.index == 7 ? truth::yes : (uniform ? up_ : p_)[static_cast<std::size_t>(o.index)];
   return o.negated ? !t : t;
 }
 

@@ -19,13 +19,23 @@ struct word {
   std::uint32_t value = 0;
   bool known = false;
   bool narrow = false; // the upper half of a 32-bit number that was widened, or of an index that was scaled
+  bool estimate = false; // of a reciprocal, in an integer division: good for that and for nothing else
   origin from = origin::none;
 
   bool operator==(const word&) const = default;
   bool adds_no_address() const { return narrow || (known && (value == 0 || value == 0xffffffff)); }
 };
-inline word unknown_word() { return {}; }
-inline word known_word(std::uint32_t value) { return {value, true, false, word::origin::none}; }
+inline word known_word(std::uint32_t value) {
+  word w;
+  w.value = value;
+  w.known = true;
+  return w;
+}
+inline word lost_word(bool narrow = false) {
+  word w;
+  w.narrow = narrow;
+  return w;
+}
 
 enum class truth : std::uint8_t { no, yes, unknown };
 inline truth truth_of(bool b) { return b ? truth::yes : truth::no; }
