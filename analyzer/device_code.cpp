@@ -78,10 +78,10 @@ bool has_build_id(const open_file& file, const std::vector<Elf64_Phdr>& headers,
 }
 
 bool older_than(const open_file& file, std::uint64_t ns) {
-  struct stat s{};
+  struct stat s {};
   if (::fstat(file.fd(), &s) != 0) return false;
-  const auto changed = static_cast<std::uint64_t>(s.st_mtim.tv_sec) * 1'000'000'000 +
-                       static_cast<std::uint64_t>(s.st_mtim.tv_nsec);
+  const auto changed =
+      static_cast<std::uint64_t>(s.st_mtim.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(s.st_mtim.tv_nsec);
   return changed < ns;
 }
 
@@ -133,8 +133,8 @@ std::vector<std::byte> code_for(const code_place& where, std::uint32_t capabilit
   const open_file file(where.path);
   if (file.fd() < 0) return {};
   const std::vector<Elf64_Phdr> headers = program_headers(file);
-  const bool same = where.build_id.empty() ? older_than(file, where.started_ns)
-                                           : has_build_id(file, headers, where.build_id);
+  const bool same =
+      where.build_id.empty() ? older_than(file, where.started_ns) : has_build_id(file, headers, where.build_id);
   if (!same) return {};
   for (const Elf64_Phdr& ph : headers) {
     const std::uint64_t in = where.image - ph.p_vaddr;

@@ -12,8 +12,8 @@
 
 namespace capturesan {
 
-// Where cuobjdump is: `setting` is the option `disassembler`, empty = PATH, CUDA_HOME, CUDA_PATH, /usr/local/cuda. Empty:
-// nowhere, or "off".
+// Where cuobjdump is: `setting` is the option `disassembler`, empty = PATH, CUDA_HOME, CUDA_PATH, /usr/local/cuda.
+// Empty: nowhere, or "off".
 std::string find_disassembler(const std::string& setting);
 
 class disassembler : public code_reader {

@@ -28,8 +28,8 @@ enum class last_record : std::uint8_t { none, eager, open_capture, ended_capture
 enum class thread_role : std::uint8_t { none, owner, participant, outsider };
 // How a word of a node is known to be an address: operand of a copy, memset or the like; a kernel parameter of 8 bytes;
 // a struct of which the kernel's name says that it is nothing but addresses; a tensor map; none of these.
-// tabled: not in the node, but in memory that a parameter points to, as it was copied there. loaded: an inferred one that
-// the kernel's code uses as an address.
+// tabled: not in the node, but in memory that a parameter points to, as it was copied there. loaded: an inferred one
+// that the kernel's code uses as an address.
 enum class certainty : std::uint8_t { exact, typed, declared, descriptor, inferred, tabled, loaded };
 enum class pointer_state : std::uint8_t { live, unmapped, other_owner, cached };
 

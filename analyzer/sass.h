@@ -47,8 +47,8 @@ struct operand {
 
 struct instruction {
   std::uint32_t at = 0;
-  std::string name;          // with its suffixes: LDG.E.64
-  operand guard;             // @P0; PT where there is none
+  std::string name; // with its suffixes: LDG.E.64
+  operand guard;    // @P0; PT where there is none
   std::vector<operand> operands;
 
   std::string_view base() const { return std::string_view(name).substr(0, name.find('.')); }

@@ -26,14 +26,15 @@ bool table_bit(std::int64_t table, unsigned a, unsigned b, unsigned c) {
   return ((table >> (a << 2 | b << 1 | c)) & 1) != 0;
 }
 
-constexpr std::string_view comparison_suffixes[] = {"LT",  "LE",  "GT",  "GE",  "EQ", "NE",  "U32",
+constexpr std::string_view comparison_suffixes[] = {"LT",  "LE",  "GT",  "GE", "EQ",  "NE", "U32",
                                                     "U64", "S64", "AND", "OR", "XOR", "EX"};
 constexpr std::string_view constant_suffixes[] = {"32", "64", "128", "U8", "S8", "U16", "S16"};
 
 bool only_has(const instruction& i, std::span<const std::string_view> suffixes) {
   for (std::string_view rest = std::string_view(i.name).substr(i.base().size()); !rest.empty();) {
     const auto next = rest.find('.', 1);
-    if (std::find(suffixes.begin(), suffixes.end(), rest.substr(1, next == rest.npos ? next : next - 1)) == suffixes.end())
+    if (std::find(suffixes.begin(), suffixes.end(), rest.substr(1, next == rest.npos ? next : next - 1)) ==
+        suffixes.end())
       return false;
     rest = next == rest.npos ? std::string_view() : rest.substr(next);
   }
@@ -93,8 +94,8 @@ bool step::multiply() {
     const pair more = source_pair(c);
     if (at.outs != 0 || at.carry != 0 || has_sign(c) || !x.known || !y.known || !more.lower.known || !more.upper.known)
       return false;
-    const std::uint64_t total = product_64(x.value, y.value, i_.has("U32")) +
-                                (std::uint64_t{more.upper.value} << 32 | more.lower.value);
+    const std::uint64_t total =
+        product_64(x.value, y.value, i_.has("U32")) + (std::uint64_t{more.upper.value} << 32 | more.lower.value);
     set(op(0), known_word(static_cast<std::uint32_t>(total >> 32)));
     return true;
   }
@@ -213,7 +214,8 @@ bool step::shift() {
   } else if (how == ".R.U32.HI") {
     if (high.known) out = known_word(high.value >> n);
   } else if (how == ".R.S32.HI") {
-    out = high.known ? known_word(static_cast<std::uint32_t>(static_cast<std::int32_t>(high.value) >> n)) : lost_word(n == 31);
+    out = high.known ? known_word(static_cast<std::uint32_t>(static_cast<std::int32_t>(high.value) >> n))
+                     : lost_word(n == 31);
   } else {
     return false;
   }
@@ -341,8 +343,8 @@ bool step::smaller_or_larger() {
   const word a = source(op(1)), b = source(op(2));
   const truth smaller = t_.guard(op(3));
   if (!a.known || !b.known || smaller == truth::unknown) return false;
-  const bool less = i_.has("U32") ? a.value < b.value
-                                  : static_cast<std::int32_t>(a.value) < static_cast<std::int32_t>(b.value);
+  const bool less =
+      i_.has("U32") ? a.value < b.value : static_cast<std::int32_t>(a.value) < static_cast<std::int32_t>(b.value);
   set(op(0), known_word(less == (smaller == truth::yes) ? a.value : b.value));
   return true;
 }
@@ -414,8 +416,8 @@ bool step::narrow_constant() {
   return true;
 }
 
-// How compilers divide integers: a reciprocal is estimated in floating point, made a little smaller, and what comes of it
-// is put right afterwards. So a reciprocal that is off in its last bit gives the same quotient.
+// How compilers divide integers: a reciprocal is estimated in floating point, made a little smaller, and what comes of
+// it is put right afterwards. So a reciprocal that is off in its last bit gives the same quotient.
 bool step::reciprocal() {
   const word x = any_source(op(1));
   if (!x.known || has_sign(op(1)) || count() < 2) return false;

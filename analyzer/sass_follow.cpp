@@ -13,8 +13,7 @@ constexpr int most_forks = 64;
 
 bool is_access(const instruction& i) {
   const std::string_view base = i.base();
-  static constexpr std::string_view names[] = {"LDG", "STG", "LD",  "ST",    "ATOM",
-                                               "RED", "REDG", "ATOMG", "LDGSTS"};
+  static constexpr std::string_view names[] = {"LDG", "STG", "LD", "ST", "ATOM", "RED", "REDG", "ATOMG", "LDGSTS"};
   return std::find(std::begin(names), std::end(names), base) != std::end(names);
 }
 
@@ -116,8 +115,19 @@ bool walk::jump(state& s, const instruction& i, truth) {
 // Calls, indirect jumps and the like are not followed. Where threads of a warp meet, this one goes on.
 bool walk::flow(state& s, const instruction& i, bool& decided) {
   const std::string_view base = i.base();
-  static constexpr std::string_view not_followed[] = {"CALL", "RET", "BRX", "BRXU", "JMP", "JMX", "JMXU",
-                                                      "KILL", "BPT", "RTT", "BMOV", "RPCMOV", "WARPSYNC.COLLECTIVE"};
+  static constexpr std::string_view not_followed[] = {"CALL",
+                                                      "RET",
+                                                      "BRX",
+                                                      "BRXU",
+                                                      "JMP",
+                                                      "JMX",
+                                                      "JMXU",
+                                                      "KILL",
+                                                      "BPT",
+                                                      "RTT",
+                                                      "BMOV",
+                                                      "RPCMOV",
+                                                      "WARPSYNC.COLLECTIVE"};
   if (std::find(std::begin(not_followed), std::end(not_followed), base) != std::end(not_followed)) return false;
   if (i.has("COLLECTIVE")) return false;
   if (base != "BSSY" && base != "BSYNC") return true;
@@ -144,7 +154,8 @@ bool walk::uses_word(const state& s, const instruction& i) const {
   const operand* memory = address_of(i);
   if (memory == nullptr) return false;
   const auto address = s.t.address(*memory, i.has("E"));
-  if (!address || address->lower.from != word::origin::lower || address->upper.from != word::origin::upper) return false;
+  if (!address || address->lower.from != word::origin::lower || address->upper.from != word::origin::upper)
+    return false;
   if (address->lower.known && address->upper.known) {
     const std::uint64_t where = std::uint64_t{address->upper.value} << 32 | address->lower.value;
     return where >= q_.begin && where < q_.end;

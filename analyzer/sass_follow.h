@@ -11,9 +11,9 @@ namespace capturesan::sass {
 
 struct question {
   launch how;
-  std::uint32_t offset = 0;          // of the word in the parameters
-  std::uint64_t begin = 0, end = 0;  // the memory that it points into
-  bool inside_only = false;          // an address that is not known to lie there proves nothing
+  std::uint32_t offset = 0;         // of the word in the parameters
+  std::uint64_t begin = 0, end = 0; // the memory that it points into
+  bool inside_only = false;         // an address that is not known to lie there proves nothing
 };
 
 struct use {

@@ -37,8 +37,7 @@ sum add(std::initializer_list<word> terms, int carries) {
   if (known) {
     out.value = known_word(static_cast<std::uint32_t>(total));
     out.carries = static_cast<int>(total >> 32);
-    if (lower + upper > 0 && (lower == 0 || upper == 0))
-      out.value.from = lower > 0 ? origin::lower : origin::upper;
+    if (lower + upper > 0 && (lower == 0 || upper == 0)) out.value.from = lower > 0 ? origin::lower : origin::upper;
     return out;
   }
   out.value = lost_word(no_address);
@@ -185,8 +184,8 @@ step::pair step::source_pair(const operand& o) const {
 
 word step::constant(const operand& o, std::int64_t further) const {
   std::int64_t at = o.value + further;
-  for (const auto& [file, index] : {std::pair(operand_kind::reg, o.address.reg),
-                                    std::pair(operand_kind::uniform, o.address.uniform)}) {
+  for (const auto& [file, index] :
+       {std::pair(operand_kind::reg, o.address.reg), std::pair(operand_kind::uniform, o.address.uniform)}) {
     if (index == address_parts::none) continue;
     const word w = in_register(file, index);
     if (!w.known || w.estimate) return lost_word();
@@ -295,23 +294,22 @@ void step::lose_everything() {
 namespace {
 
 constexpr std::string_view changes_nothing[] = {
-    "NOP",    "BAR",    "MEMBAR", "ERRBAR", "CCTL",  "CCTLL",   "CCTLT", "DEPBAR",  "LDGDEPBAR", "FENCE",  "YIELD",
-    "ST",     "STG",    "STS",    "STL",    "RED",   "REDG",    "LDGSTS", "UBLKCP", "UBLKPF",    "UTMALDG", "UTMASTG",
-    "UTMAPF", "UTMACCTL", "UTMACMDFLUSH", "ARRIVES", "PREEXIT", "ACQBULK", "NANOSLEEP", "WARPSYNC", "BSSY", "BSYNC",
-    "BREAK",  "EXIT",   "BRA",    "USETMAXREG", "PMTRIG"};
+    "NOP",          "BAR",     "MEMBAR",  "ERRBAR",     "CCTL",      "CCTLL",    "CCTLT",  "DEPBAR",
+    "LDGDEPBAR",    "FENCE",   "YIELD",   "ST",         "STG",       "STS",      "STL",    "RED",
+    "REDG",         "LDGSTS",  "UBLKCP",  "UBLKPF",     "UTMALDG",   "UTMASTG",  "UTMAPF", "UTMACCTL",
+    "UTMACMDFLUSH", "ARRIVES", "PREEXIT", "ACQBULK",    "NANOSLEEP", "WARPSYNC", "BSSY",   "BSYNC",
+    "BREAK",        "EXIT",    "BRA",     "USETMAXREG", "PMTRIG"};
 constexpr std::string_view writes_predicates[] = {"FSETP", "DSETP",  "HSETP2", "FCHK",
                                                   "ISETP", "UISETP", "PLOP3",  "UPLOP3"};
 constexpr std::string_view writes_one[] = {
-    "FADD",  "FMUL",  "FFMA",  "FMNMX", "FSEL",  "FSET",   "MUFU",  "FRND",  "I2FP",  "F2FP",  "HADD2", "HMUL2",
-    "HFMA2", "HMNMX2", "HSET2", "IABS",  "IMNMX", "VIMNMX", "VIADDMNMX", "POPC", "FLO",   "BREV",  "BMSK",  "SGXT",
-    "P2R",   "S2R",   "B2R",   "SHFL",  "VOTE",  "VOTEU",  "MATCH", "QSPC",  "UFLO",  "UPOPC", "UBREV", "USGXT",
-    "UBMSK", "UP2UR", "S2UR",  "REDUX",
-    "SEL",   "USEL",  "PRMT",  "UPRMT", "LOP3",  "ULOP3",  "SHF",   "USHF",  "LEA",   "ULEA",  "R2UR",  "MOV",
-    "UMOV",  "ELECT", "I2I",   "I2IP",  "IDP"};
-constexpr std::string_view writes_by_width[] = {"I2F",  "F2I",   "F2F",  "DADD",  "DMUL",  "DFMA", "DMNMX", "LD",
-                                                "LDG",  "LDS",   "LDL",  "ATOM",  "ATOMG", "ATOMS", "LDC",  "ULDC",
-                                                "LDCU", "IMAD",  "UIMAD", "IADD3", "UIADD3", "VIADD", "IADD", "UIADD",
-                                                "UVIADD", "CS2R"};
+    "FADD",  "FMUL",   "FFMA",  "FMNMX", "FSEL",  "FSET",   "MUFU",      "FRND",  "I2FP", "F2FP",  "HADD2", "HMUL2",
+    "HFMA2", "HMNMX2", "HSET2", "IABS",  "IMNMX", "VIMNMX", "VIADDMNMX", "POPC",  "FLO",  "BREV",  "BMSK",  "SGXT",
+    "P2R",   "S2R",    "B2R",   "SHFL",  "VOTE",  "VOTEU",  "MATCH",     "QSPC",  "UFLO", "UPOPC", "UBREV", "USGXT",
+    "UBMSK", "UP2UR",  "S2UR",  "REDUX", "SEL",   "USEL",   "PRMT",      "UPRMT", "LOP3", "ULOP3", "SHF",   "USHF",
+    "LEA",   "ULEA",   "R2UR",  "MOV",   "UMOV",  "ELECT",  "I2I",       "I2IP",  "IDP"};
+constexpr std::string_view writes_by_width[] = {
+    "I2F",   "F2I", "F2F",  "DADD", "DMUL", "DFMA",  "DMNMX", "LD",     "LDG",   "LDS",  "LDL",   "ATOM",   "ATOMG",
+    "ATOMS", "LDC", "ULDC", "LDCU", "IMAD", "UIMAD", "IADD3", "UIADD3", "VIADD", "IADD", "UIADD", "UVIADD", "CS2R"};
 
 bool among(std::span<const std::string_view> names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();

@@ -1,5 +1,5 @@
-// One thread of a kernel, followed through its machine code with the parameters it was given: the registers it has, what
-// each instruction makes of them. What is not known for certain is unknown; nothing is guessed.
+// One thread of a kernel, followed through its machine code with the parameters it was given: the registers it has,
+// what each instruction makes of them. What is not known for certain is unknown; nothing is guessed.
 #pragma once
 
 #include <array>
@@ -12,13 +12,13 @@
 
 namespace capturesan::sass {
 
-// What a 32-bit register holds, and whether it comes from the word that is asked about: from its lower or upper half, with
-// offsets added.
+// What a 32-bit register holds, and whether it comes from the word that is asked about: from its lower or upper half,
+// with offsets added.
 struct word {
   enum class origin : std::uint8_t { none, lower, upper };
   std::uint32_t value = 0;
   bool known = false;
-  bool narrow = false; // the upper half of a 32-bit number that was widened, or of an index that was scaled
+  bool narrow = false;   // the upper half of a 32-bit number that was widened, or of an index that was scaled
   bool estimate = false; // of a reciprocal, in an integer division: good for that and for nothing else
   origin from = origin::none;
 

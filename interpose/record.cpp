@@ -115,7 +115,8 @@ bool takes_to_device(call_id id) {
          id == call_id::cuMemcpyHtoDAsync_v2_ptsz;
 }
 
-// Programs of the CUDA runtime pass a descriptor, which names the fatbin. The driver has read it, so it can be read here.
+// Programs of the CUDA runtime pass a descriptor, which names the fatbin. The driver has read it, so it can be read
+// here.
 u64 code_behind(u64 image) {
   struct descriptor { // __fatDeviceText of fatbinary_section.h
     u32 magic, version;

@@ -1,4 +1,5 @@
-// What is found in the machine code of sass/kernels.cu: the words that a launch uses as addresses, and those that look so.
+// What is found in the machine code of sass/kernels.cu: the words that a launch uses as addresses, and those that look
+// so.
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -132,8 +133,8 @@ TEST_CASE("a range of which both ends are known begins at the first") {
   }
 }
 
-// An index from memory may lead anywhere: enough for a word that nothing speaks against, not for one that may be the end
-// of other memory.
+// An index from memory may lead anywhere: enough for a word that nothing speaks against, not for one that may be the
+// end of other memory.
 TEST_CASE("an address that is not known counts unless it must lie inside") {
   for (const int sm : architectures) {
     CHECK(ask(code_of(sm, "gathered"), {}, other, false));
@@ -167,8 +168,8 @@ TEST_CASE("an architecture whose parameters lie elsewhere is not judged") {
 
 namespace {
 
-// Instructions as the disassembler prints them, for compute capability 9.0: data at c[0x0][0x210], number at 0x218, other at
-// 0x220, flag at 0x228.
+// Instructions as the disassembler prints them, for compute capability 9.0: data at c[0x0][0x210], number at 0x218,
+// other at 0x220, flag at 0x228.
 listing code_from(const std::vector<std::string>& lines) {
   std::string text = "code for sm_90\n\t\tFunction : f\n";
   std::size_t at = 0;
@@ -191,7 +192,8 @@ bool uses(const std::vector<std::string>& lines, std::size_t word, const work& w
 } // namespace
 
 TEST_CASE("an address plus something that may be an address is nobody's") {
-  const std::vector<std::string> load = {"LDC.64 R2, c[0x0][0x210]", "LDC.64 R8, c[0x0][0x220]", "LDG.E.64 R4, desc[UR4][R8.64]"};
+  const std::vector<std::string> load = {"LDC.64 R2, c[0x0][0x210]", "LDC.64 R8, c[0x0][0x220]",
+                                         "LDG.E.64 R4, desc[UR4][R8.64]"};
   const auto with = [&](std::vector<std::string> lines) {
     lines.insert(lines.begin(), load.begin(), load.end());
     lines.push_back("STG.E desc[UR4][R6.64], R0");
@@ -225,8 +227,8 @@ TEST_CASE("an immediate zero is not taken for zero") {
 
 TEST_CASE("what decides must be known") {
   const std::string access = "LDG.E R4, desc[UR4][R2.64]";
-  const std::vector<std::string> head = {"LDC.64 R2, c[0x0][0x220]", "LDC.64 R8, c[0x0][0x210]", "LDG.E R0, desc[UR4][R8.64]",
-                                         "ISETP.NE.AND P0, PT, R0, RZ, PT"};
+  const std::vector<std::string> head = {"LDC.64 R2, c[0x0][0x220]", "LDC.64 R8, c[0x0][0x210]",
+                                         "LDG.E R0, desc[UR4][R8.64]", "ISETP.NE.AND P0, PT, R0, RZ, PT"};
   const auto with = [&](std::vector<std::string> lines) {
     lines.insert(lines.begin(), head.begin(), head.end());
     return uses(lines, other);
@@ -263,11 +265,15 @@ TEST_CASE("comparisons and carries of 64-bit numbers") {
     w.places = b; // at 0x230
     return uses({"LDC.64 R2, c[0x0][0x220]", "LDC.64 R4, c[0x0][0x218]", "LDC.64 R6, c[0x0][0x230]",
                  std::string("ISETP.") + low + ".U32.AND P0, PT, R4, R6, PT",
-                 std::string("ISETP.") + high + ".AND.EX P1, PT, R5, R7, PT, P0", "@!P1 EXIT", "LDG.E R4, desc[UR4][R2.64]"},
+                 std::string("ISETP.") + high + ".AND.EX P1, PT, R5, R7, PT, P0", "@!P1 EXIT",
+                 "LDG.E R4, desc[UR4][R2.64]"},
                 other, w);
   };
   const std::uint64_t big = 0x100000000, negative = ~std::uint64_t{0};
-  for (const auto& [a, b] : {std::pair{big + 5, big + 6}, {std::uint64_t{6}, big + 5}, {big + 5, big + 5}, {big * 2, big + 7},
+  for (const auto& [a, b] : {std::pair{big + 5, big + 6},
+                             {std::uint64_t{6}, big + 5},
+                             {big + 5, big + 5},
+                             {big * 2, big + 7},
                              {negative, std::uint64_t{1}}}) {
     CHECK(reached(a, b, "LT", "LT.U32") == (a < b));
     CHECK(reached(a, b, "GE", "GE.U32") == (a >= b));

@@ -1,5 +1,5 @@
-// Kernels whose machine code test_sass.cpp follows. kernels_sm*.txt is what the compiler and the disassembler of CUDA 13
-// make of them, without encodings:
+// Kernels whose machine code test_sass.cpp follows. kernels_sm*.txt is what the compiler and the disassembler of CUDA
+// 13 make of them, without encodings:
 //   for sm in 80 90 120; do
 //     nvcc -O2 -arch=sm_$sm -cubin -o kernels.cubin kernels.cu
 //     cuobjdump -sass kernels.cubin | sed -E '/ NOP *;/d; /^ *\/\* 0x/d; s/ *\/\* 0x.*//' > kernels_sm$sm.txt
