@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "analyzer/code_reader.h"
 #include "analyzer/finding.h"
 #include "analyzer/result.h"
 #include "analyzer/symbolizer.h"
@@ -37,6 +38,7 @@ struct audit_options {
   std::function<closing_notes(const audit_summary&)> close; // called once, by finish(); may be empty
   std::function<void(const finding&)> on_new_finding; // called once per fingerprint, when first found; may be empty
   std::shared_ptr<symbolizer> symbols;                // names addresses; null = module and offset only
+  std::shared_ptr<code_reader> code;                  // looks into kernels; null = what only code tells is not known
 };
 
 class audit {

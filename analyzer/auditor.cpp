@@ -78,6 +78,7 @@ void auditor::take(finding& f) {
 }
 
 void auditor::set_up() {
+  model_.code = options_.code.get();
   model_.on_capture = [this](process_state& p, const capture_state& c) { note_capture(p, c); };
   model_.on_exec = [this](process_state&, const exec_state& x) { note_exec(x, true); };
 }

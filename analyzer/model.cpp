@@ -395,10 +395,12 @@ void model::apply_object(process_state& p, event_view& v) {
   }
   case call_class::module_load:
     p.modules[e.arg[0]] = v.call->api.starts_with("cuModule") ? v.thread->context : 0;
+    p.code[e.arg[0]] = e.arg[1];
     break;
   case call_class::module_unload:
     code_unloaded(p, v, e.arg[0], e.arg[0]);
     p.modules.erase(e.arg[0]);
+    p.code.erase(e.arg[0]);
     forget_functions(p, e.arg[0]);
     break;
   case call_class::function_get: {

@@ -65,6 +65,7 @@ class model {
   std::function<void(process_state&, const capture_state&)> on_capture;
   std::function<void(process_state&, const exec_state&)> on_exec;
   bool keep_parameters = false; // of every node; for comparing graphs
+  code_reader* code = nullptr;  // may be null
 
  private:
   thread_state& thread(process_state& p, std::uint32_t index);
@@ -104,11 +105,14 @@ class model {
   // model_memory_nodes.cpp
   static void read_memory_nodes(process_state& p, exec_state& x, const event_view& v, const thread_cursor& records);
   static void check_memory_order(exec_state& x);
-  static void launch_memory(process_state& p, event_view& v);
+  void launch_memory(process_state& p, event_view& v);
   static void launch_failed(process_state& p, event_view& v);
   static void memory_event(process_state& p, event_view& v);
   static void orphan_memory(process_state& p, const exec_state& x, const event_view& v);
   static void leaks_at_end(process_state& p, std::vector<notice>& out);
+
+  // model_code.cpp
+  void ask_code(process_state& p, const exec_state& x, pointer_use& u, std::uint64_t base, std::uint64_t bytes) const;
 
   // model_builds.cpp
   static void build_failed(process_state& p, event_view& v);
@@ -134,7 +138,7 @@ class model {
   void launch_graph(process_state& p, event_view& v);
   void pending_launch(process_state& p, event_view& v);
   static exec_state* exec_of(process_state& p, event_view& v);
-  static bool find_stale(process_state& p, event_view& v, bool first);
+  bool find_stale(process_state& p, event_view& v, bool first);
   static void describe_origin(process_state& p, exec_state& x, const event_view& v);
   static void pair_nodes(exec_state& x, const std::vector<exec_node>& before);
   static void doubt_twins(exec_state& x, std::uint32_t node);
@@ -151,6 +155,8 @@ class model {
   void follow_table(process_state& p, exec_state& x, const pointer_use& at);
   void table_copied(process_state& p, const event_view& v, const thread_cursor& records);
   void read_parameters(process_state& p, exec_state& x, std::uint32_t node, std::span<const std::byte> block);
+  void keep_for_questions(exec_node& n, std::span<const std::byte> block, std::span<const pointer_use> uses,
+                          std::span<const pointer_use> own) const;
   void keep_dead_if_needed(process_state& p);
   static void add_block(process_state& p, const event_view& v, std::uint64_t base, std::uint64_t size,
                         std::uint64_t flags);

@@ -351,6 +351,7 @@ bool model::find_stale(process_state& p, event_view& v, bool first) {
     const pointer_state now = state_of(p, u, entry);
     const bool early = now != pointer_state::live && launch_may_come_first(p, u.owner(), stream);
     const bool news = now != u.seen || (u.seen_early && !early);
+    if (now != pointer_state::live) ask_code(p, *v.exec, u, u.owner().base, u.owner().size);
     if (first || (now != pointer_state::live && news)) v.pointers.push_back(&u);
     u.seen = now;
     u.seen_early = early;

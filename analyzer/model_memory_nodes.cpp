@@ -171,6 +171,8 @@ void model::check_memory_order(exec_state& x) {
     n.node = x.nodes[u.node].index;
     n.user = &x.nodes[u.node];
     n.sure = static_cast<std::uint8_t>(u.sure);
+    n.use = std::make_shared<pointer_use>(u);
+    n.block = wrong->address;
     const bool about_free = fault != memory_fault::use_before_allocation;
     n.memory_node = x.nodes[about_free ? static_cast<std::size_t>(wrong->freed) : wrong->node].index;
     m.faults.push_back(std::move(n));
@@ -194,6 +196,10 @@ void model::launch_memory(process_state& p, event_view& v) {
     if (n.user == nullptr || !n.user->enabled) continue;
     n.about = keep(v);
     n.exec = &x;
+    if (n.use) {
+      ask_code(p, x, *n.use, n.block, n.bytes);
+      n.sure = static_cast<std::uint8_t>(n.use->sure);
+    }
     v.notices.push_back(n);
   }
   x.memory.faults.clear();

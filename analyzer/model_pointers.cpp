@@ -218,12 +218,23 @@ void doubt_ends(const exec_state& x, std::span<pointer_use> uses, std::span<poin
       if (u.sure != certainty::typed && u.sure != certainty::declared) continue;
       const bool behind =
           std::any_of(extents.begin(), extents.end(), [&](const auto& e) { return e.second == u.address; });
-      if (behind) u.sure = certainty::inferred;
+      if (!behind) continue;
+      u.sure = certainty::inferred;
+      u.doubted = true;
     }
   }
 }
 
 } // namespace
+
+// If there are words of which only the kernel's code may tell what they are.
+void model::keep_for_questions(exec_node& n, std::span<const std::byte> block, std::span<const pointer_use> uses,
+                               std::span<const pointer_use> own) const {
+  const auto open = [](const pointer_use& u) { return u.sure == certainty::inferred; };
+  if (code == nullptr || keep_parameters || !n.function) return;
+  if (std::any_of(uses.begin(), uses.end(), open) || std::any_of(own.begin(), own.end(), open))
+    n.parameters.assign(block.begin(), block.end());
+}
 
 // Words of the parameter block that are addresses. A parameter of 8 bytes is a pointer if it points somewhere; a word
 // inside a larger one may be one, unless the kernel's name says what it is.
@@ -281,7 +292,9 @@ void model::read_parameters(process_state& p, exec_state& x, std::uint32_t node,
       }
     }
   }
-  doubt_ends(x, std::span(x.pointers).subspan(first_use), std::span(x.memory.uses).subspan(first_own));
+  const auto uses = std::span(x.pointers).subspan(first_use), own = std::span(x.memory.uses).subspan(first_own);
+  doubt_ends(x, uses, own);
+  keep_for_questions(x.nodes[node], block, uses, own);
   coverage& covered = x.nodes[node].covered;
   if (resolved) {
     covered = coverage::resolved;
@@ -362,10 +375,8 @@ void model::read_node(process_state& p, exec_state& x, const event_view& v, cons
       node.function = f->second;
     }
   }
-  if (keep_parameters) {
-    std::copy(std::begin(n.value), std::end(n.value), std::begin(node.value));
-    node.parameters.assign(payload.begin(), payload.end());
-  }
+  std::copy(std::begin(n.value), std::end(n.value), std::begin(node.value));
+  if (keep_parameters) node.parameters.assign(payload.begin(), payload.end());
   if (n.type == node_type::conditional) ++x.bodies;
   x.nodes.push_back(std::move(node));
   x.content = add_to_content(x.content, n, payload);

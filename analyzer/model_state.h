@@ -11,6 +11,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "analyzer/code_reader.h"
 #include "analyzer/finding.h"
 #include "analyzer/memory.h"
 #include "analyzer/merger.h"
@@ -25,8 +26,9 @@ enum class last_record : std::uint8_t { none, eager, open_capture, ended_capture
 enum class thread_role : std::uint8_t { none, owner, participant, outsider };
 // How a word of a node is known to be an address: operand of a copy, memset or the like; a kernel parameter of 8 bytes;
 // a struct of which the kernel's name says that it is nothing but addresses; a tensor map; none of these.
-// tabled: not in the node, but in memory that a parameter points to, as it was copied there.
-enum class certainty : std::uint8_t { exact, typed, declared, descriptor, inferred, tabled };
+// tabled: not in the node, but in memory that a parameter points to, as it was copied there. loaded: an inferred one
+// that the kernel's code uses as an address.
+enum class certainty : std::uint8_t { exact, typed, declared, descriptor, inferred, tabled, loaded };
 enum class pointer_state : std::uint8_t { live, unmapped, other_owner, cached };
 
 // A stream as an object, whatever name a call gave it: handle, or one of the default streams.
@@ -157,7 +159,7 @@ struct exec_node {
   coverage covered = coverage::no_kernel;
   std::uint32_t parent = 0;                       // index + 1 of the child-graph node it is inside of
   std::shared_ptr<const function_state> function; // of a kernel node
-  // As recorded; only with model::keep_parameters.
+  // As recorded; only with model::keep_parameters, or if the kernel's code may have to be asked about them.
   std::uint64_t value[5] = {};
   std::vector<std::byte> parameters;
 };
@@ -173,6 +175,9 @@ struct pointer_use {
   certainty sure = certainty::exact;
   std::uint64_t table_at = 0;               // tabled: where the word lies
   pointer_state seen = pointer_state::live; // as it was reported last
+  bool doubted = false; // inferred, because it may be the end of what another parameter points to
+  bool asked = false;   // the kernel's code, about this word
+  std::string access;   // loaded: how the code uses it
   bool guessed = false;                     // that it is of this memory follows from the place of its node only
   bool seen_early = false;                  // reported at a launch that may run before the free
 
@@ -294,6 +299,7 @@ struct process_state {
   std::unordered_map<std::uint64_t, std::uint64_t> primary_contexts; // by device
   // Loaded ones, libraries included: the context that takes them along; 0 = none (libraries), or not known.
   std::unordered_map<std::uint64_t, std::uint64_t> modules;
+  std::unordered_map<std::uint64_t, std::uint64_t> code; // of modules and libraries: where their image lay
   std::unordered_map<std::uint64_t, std::shared_ptr<function_state>> functions;
   std::unordered_map<std::uint64_t, graph_state> graphs;
   std::unordered_map<std::uint64_t, std::unique_ptr<exec_state>> execs;

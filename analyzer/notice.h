@@ -15,6 +15,7 @@ namespace capturesan {
 struct capture_state;
 struct exec_state;
 struct exec_node;
+struct pointer_use;
 
 // A call that is judged later than it was made.
 struct kept_call {
@@ -71,6 +72,8 @@ struct notice {
   std::int64_t node = -1, memory_node = -1; // the user, and the allocation or free; positions in the driver's list
   const exec_node* user = nullptr;
   std::uint8_t sure = 0; // certainty
+  std::shared_ptr<pointer_use> use;
+  std::uint64_t block = 0; // begin of the memory that it uses
   // build_failed
   bool update = false, recovered = false, old_launched = false, from_capture = false;
   // code_unloaded

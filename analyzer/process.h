@@ -56,6 +56,8 @@ class traced_process {
   trace::process_state state = trace::process_state::running;
   trace::cupti_state cupti = trace::cupti_state::off;
   std::string driver_string, device;
+  std::uint32_t capability = 0;                          // as in the header of the file
+  std::uint64_t started_ns = 0;                          // CLOCK_REALTIME
   std::uint64_t lost = 0, lost_first = 0, lost_last = 0; // records, ticks
   trace::lost_why lost_reason = trace::lost_why::none;
   std::uint64_t recycled = 0; // chunks of the trace that were overwritten before they were read here

@@ -104,6 +104,8 @@ void trace_file::read_header(const std::byte* h) {
   p.lost_reason = static_cast<trace::lost_why>(FIELD(std::uint32_t, lost_reason));
   p.driver_string = text_of(h + offsetof(file_header, driver_string), sizeof(file_header::driver_string));
   p.device = text_of(h + offsetof(file_header, device), sizeof(file_header::device));
+  p.started_ns = FIELD(std::uint64_t, start_time_ns);
+  p.capability = FIELD(std::uint32_t, capability);
   chunks_promised_ = FIELD(std::uint64_t, chunks);
   // What was used anew before it was read here is gone.
   recycled_ = FIELD(std::uint64_t, recycled);

@@ -156,6 +156,7 @@ field_value subject::get(field_id id) const {
   case field_id::param_offset:
   case field_id::param_address:
   case field_id::param_certainty:
+  case field_id::param_access:
   case field_id::mem_kind:
   case field_id::mem_state:
   case field_id::mem_base:
@@ -286,6 +287,8 @@ field_value subject::memory_field(field_id id) const {
     return number(static_cast<std::int64_t>(u.address));
   case field_id::param_certainty:
     return word(u.sure);
+  case field_id::param_access:
+    return u.access.empty() ? text("") : keep(", which the kernel uses as an address (" + u.access + ")");
   case field_id::mem_kind:
     return word(a.kind);
   case field_id::mem_state:

@@ -56,6 +56,35 @@ void write_unsupported_calls() {
   t->busy = 0;
 }
 
+namespace {
+
+// What all devices have in common, as in the trace's header.
+u32 common_capability() {
+  auto* count = driver_function<decltype(cuDeviceGetCount)>(call_id::cuDeviceGetCount);
+  auto* ask = driver_function<decltype(cuDeviceGetAttribute)>(call_id::cuDeviceGetAttribute);
+  int devices = 0;
+  if (count == nullptr || ask == nullptr || count(&devices) != CUDA_SUCCESS) {
+    return 0;
+  }
+  int common = 0;
+  for (int d = 0; d < devices; ++d) {
+    int major = 0;
+    int minor = 0;
+    if (ask(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, d) != CUDA_SUCCESS ||
+        ask(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, d) != CUDA_SUCCESS) {
+      return 0;
+    }
+    const int one = 10 * major + minor;
+    if (common != 0 && common != one) {
+      return 0;
+    }
+    common = one;
+  }
+  return static_cast<u32>(common);
+}
+
+} // namespace
+
 void describe_driver() {
   trace::file_header& h = *process->header;
   const bool simulated = driver_symbol("capturesan_sim_version") != nullptr;
@@ -72,6 +101,7 @@ void describe_driver() {
   if (auto* get = driver_function<decltype(cuDeviceGetName)>(call_id::cuDeviceGetName)) {
     get(h.device, sizeof(h.device) - 1, 0);
   }
+  h.capability.store(common_capability());
 }
 
 } // namespace capturesan::shim

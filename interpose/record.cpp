@@ -116,6 +116,26 @@ bool takes_to_device(call_id id) {
          id == call_id::cuMemcpyHtoDAsync_v2_ptsz;
 }
 
+// Programs of the CUDA runtime pass a descriptor, which names the fatbin. The driver has read it, so it can be read
+// here.
+u64 code_behind(u64 image) {
+  struct descriptor { // __fatDeviceText of fatbinary_section.h
+    u32 magic, version;
+    u64 code;
+  };
+  constexpr u32 descriptor_magic = 0x466243b1;
+  if (image == 0 || image % alignof(u32) != 0) {
+    return image;
+  }
+  descriptor d{};
+  std::memcpy(&d.magic, reinterpret_cast<const void*>(image), sizeof(d.magic));
+  if (d.magic != descriptor_magic) {
+    return image;
+  }
+  std::memcpy(&d, reinterpret_cast<const void*>(image), sizeof(d));
+  return d.code;
+}
+
 // Records that belong to the event and come before it.
 void write_details(call_frame& f, u8& flags) {
   bool cut = false;
@@ -160,6 +180,9 @@ void write_details(call_frame& f, u8& flags) {
       if (options.full && f.arg[0] != 0) {
         write_launch_parameters(f.t, {reinterpret_cast<CUfunction>(f.arg[0]), nullptr}, f.arrays[0], f.arrays[1], cut);
       }
+      break;
+    case call_class::module_load:
+      f.arg[1] = code_behind(f.arg[1]);
       break;
     case call_class::function_get:
       if (f.arg[2] != 0) { // address of the name

@@ -66,7 +66,11 @@ struct file_header {
   char driver_string[64];                    // full driver version, such as "580.159.04"; empty if unknown
   char device[64];                           // name of device 0
   std::atomic<std::uint64_t> recycled_until; // ticks: no record that is gone this way was written later; since 2.0
-  std::uint64_t reserved[14];
+  // 10 * major + minor compute capability that all devices have; 0 = not known, or they differ. Since 2.1, as is
+  // operand `code` of module_load.
+  std::atomic<std::uint32_t> capability;
+  std::uint32_t reserved1;
+  std::uint64_t reserved[13];
 };
 static_assert(sizeof(file_header) <= header_bytes);
 

@@ -17,6 +17,7 @@
 #include "analyzer/cli/session_environment.h"
 #include "analyzer/cli/terminal.h"
 #include "analyzer/cli/trace_folder.h"
+#include "analyzer/disassembler.h"
 #include "analyzer/report.h"
 
 namespace capturesan::cli {
@@ -71,6 +72,7 @@ class examination {
   void surroundings();
   void driver(const std::string& wanted);
   void toolkit();
+  void disassembler(const std::string& wanted);
   void trace(const std::string& wanted);
   void program(const std::string& name, bool simulated);
   void process(const std::string& pid);
@@ -145,6 +147,15 @@ void examination::toolkit() {
         fmt::format("the CUDA toolkit on PATH is {}; {} or newer is needed to build kernels", version, oldest_toolkit));
   }
   good("CUDA toolkit " + version);
+}
+
+// Without it a word inside a struct stays a suspicion.
+void examination::disassembler(const std::string& wanted) {
+  const std::string tool = find_disassembler(wanted);
+  if (!tool.empty()) return good("disassembler: " + tool);
+  if (wanted == "off") return remark("the disassembler is off: addresses inside structs are suspected only");
+  remark(fmt::format("no cuobjdump {}: addresses inside structs are suspected only",
+                     wanted.empty() ? "on PATH, in CUDA_HOME or in /usr/local/cuda" : "at " + wanted));
 }
 
 void examination::trace(const std::string& wanted) {
@@ -247,6 +258,7 @@ int doctor_command(const invocation& in) {
   e.surroundings();
   e.driver(in.options.text("driver"));
   e.toolkit();
+  e.disassembler(in.options.text("disassembler"));
   e.trace(in.options.text("output"));
   const std::string wanted = in.options.text("driver");
   const bool simulated = wanted == "sim" || (wanted == "auto" && !probe_driver().usable());

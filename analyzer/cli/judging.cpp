@@ -5,6 +5,7 @@
 
 #include "analyzer/cli/installation.h"
 #include "analyzer/cli/known_findings.h"
+#include "analyzer/disassembler.h"
 #include "analyzer/symbols.h"
 
 namespace capturesan::cli {
@@ -36,6 +37,8 @@ result<std::unique_ptr<audit>> make_audit(const option_values& options, reading 
   how.follow = way != reading::saved;
   how.keep = way == reading::beside;
   how.symbols = std::make_shared<symbols>();
+  if (const std::string tool = find_disassembler(options.text("disassembler")); !tool.empty())
+    how.code = std::make_shared<disassembler>(tool);
   const std::vector<std::string> reports = options.list("report");
   how.list_nodes =
       std::any_of(reports.begin(), reports.end(), [](const std::string& r) { return r.starts_with("dot"); });
