@@ -19,7 +19,7 @@ struct tile_cost {
   int granules;
   double cost;
 };
-constexpr tile_cost COSTS[] = {{4, 0.66}, {6, 0.87}, {8, 1.0}};
+constexpr tile_cost COSTS[] = {{4, 0.66}, {5, 0.7}, {6, 0.87}, {8, 1.0}};
 
 int choose_granules(int rows, int sm_count, bool wide) {
   for (int g : ROW_GRANULES)
@@ -45,6 +45,7 @@ int default_min_tiles(int granules, int groups, bool wide) {
   return tiles * (wide ? 1 : 2);
 }
 constexpr int FEW_PARTIALS = 36; // of a request
+constexpr int BORDER_TOKENS = 64; // what going on with another request costs a block
 
 const char* dtype_name(int dtype) {
   switch (dtype) {
@@ -108,7 +109,7 @@ result check_sizes(const verify_mla_params& p) {
   if ((p.flags & VERIFY_MLA_PARTIAL_F32) && (p.flags & VERIFY_MLA_PARTIAL_BF16))
     return invalid("partial results are either fp32 or bf16");
   if (p.row_granules != 0 && std::count(std::begin(ROW_GRANULES), std::end(ROW_GRANULES), p.row_granules) == 0)
-    return invalid("row_granules must be 0, 2, 4, 6 or 8");
+    return invalid("row_granules must be 0, 2, 4, 5, 6 or 8");
   return {};
 }
 
@@ -137,6 +138,7 @@ result make_plan(const verify_mla_device& device, const verify_mla_params& p, la
   plan.partitions = std::max(1, device.sm_count / plan.groups);
   plan.min_tiles = p.min_tiles ? p.min_tiles : default_min_tiles(plan.granules, plan.groups, plan.wide);
   plan.few_partitions = p.min_tiles ? 0 : FEW_PARTIALS * p.batch;
+  plan.border = p.variant == VERIFY_MLA_BALANCED ? BORDER_TOKENS / plan.tile_tokens : 0;
   if (p.variant == VERIFY_MLA_FIXED_SPLIT_16) plan.splits = FIXED_SPLIT_SMALL;
   if (p.variant == VERIFY_MLA_FIXED_SPLIT_64) plan.splits = FIXED_SPLIT_LARGE;
   if (p.variant == VERIFY_MLA_EAGER) plan.splits = std::max(1, splits_override);
@@ -150,7 +152,11 @@ result make_plan(const verify_mla_device& device, const verify_mla_params& p, la
   plan.reduce_tiles = 8;
   for (int tiles : {4, 1})
     if (granule_count * (VALUE_TILES / tiles) <= 2 * device.sm_count) plan.reduce_tiles = tiles;
-  plan.reduce_blocks = granule_count * (VALUE_TILES / plan.reduce_tiles);
+  plan.reduce_chunks = 1;
+  const auto blocks = [&] { return granule_count * (VALUE_TILES / plan.reduce_tiles / plan.reduce_chunks); };
+  while (blocks() > 2 * device.sm_count && plan.reduce_tiles * plan.reduce_chunks < VALUE_TILES)
+    plan.reduce_chunks *= 2;
+  plan.reduce_blocks = blocks();
   plan.reduce_smem = size_t{64} * static_cast<size_t>(plan.splits ? plan.splits : plan.partitions);
 
   const int64_t slot_rows = int64_t{plan.slots} * plan.groups * plan.granules * 8;
@@ -220,10 +226,12 @@ kernel_args make_args(const verify_mla_params& p, const launch_plan& plan, void*
   a.heads = p.heads;
   a.groups = plan.groups;
   a.row_granules = plan.row_granules;
-  a.dealt = deal_granules(plan.row_granules, plan.groups * 2);
+  a.dealt = deal_granules(plan.row_granules, plan.groups * halves_of_group(plan.granules));
   a.partitions = plan.partitions;
   a.min_tiles = plan.min_tiles;
   a.few_partitions = plan.few_partitions;
+  a.border = plan.border;
+  a.reduce_chunks = plan.reduce_chunks;
   a.splits = plan.splits;
   a.causal = p.causal;
   a.partial_bf16 = plan.partial_bf16 ? 1 : 0;
