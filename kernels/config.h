@@ -117,7 +117,7 @@ struct tile_config {
   static constexpr size_t MASK_OFFSET = FACTOR_OFFSET + size_t{BUFFERS} * ROWS * 4;
   static constexpr size_t STATE_OFFSET = MASK_OFFSET + size_t{ROWS} * 8;
   static constexpr size_t BARRIER_OFFSET = STATE_OFFSET + (DEEP ? size_t{WARPS} * 8 * 4 : size_t{THREADS} * 8);
-  static constexpr size_t TABLE_OFFSET = BARRIER_OFFSET + size_t{2} * STAGES * 8;
+  static constexpr size_t TABLE_OFFSET = BARRIER_OFFSET + size_t{2} * (STAGES + HALVES) * 8;
   static constexpr size_t GREW_OFFSET = (TABLE_OFFSET + size_t{TABLE_COLUMNS} * (MAX_BATCH + 1) * 4 + 15) / 16 * 16;
   static constexpr size_t SMEM_BYTES = GREW_OFFSET + (DEEP ? size_t{BUFFERS} * WARPS * 4 : 0);
 

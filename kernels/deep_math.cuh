@@ -40,6 +40,7 @@ struct deep_math_warp {
   int group, member, half; // this warp within its half
   int stage = 0; // of the tile at hand
   int parity = 0;
+  int turn = 1; // parity of the tile at hand, counted over all runs
 
   // Of the dimensions for the scores.
   __device__ __forceinline__ int slice() const { return C::HALVES == 1 ? member % K_SLICES : member; }
@@ -78,9 +79,10 @@ struct deep_math_warp {
     return memory.factors() + buffer * C::ROWS + half * C::HALF_ROWS;
   }
 
-  __device__ __forceinline__ void leave(int stage) const {
+  // What all lanes of this warp have done so far is done, says one of them.
+  __device__ __forceinline__ void arrive(uint32_t barrier) const {
     __syncwarp();
-    if (EMPTY_ARRIVALS == 32 || ptx::elect_one()) ptx::barrier_arrive(loader.empty(stage));
+    if (EMPTY_ARRIVALS == 32 || ptx::elect_one()) ptx::barrier_arrive(barrier);
   }
   __device__ __forceinline__ void advance() {
     if (++stage == C::STAGES) {
@@ -244,16 +246,27 @@ struct deep_math_warp {
     }
   }
 
+  // Has this warp a granule to turn into probabilities?
+  __device__ __forceinline__ bool softens(bool all_granules) const {
+    if constexpr (C::NH == C::HALF_WARPS) return true;
+    return member < C::NH - (C::LAST_MAY_LACK && !all_granules ? 1 : 0);
+  }
+
   __device__ __forceinline__ void first_tile(const query_fragments<C>& query, int token, const tile_cursor& at,
                                              row_pair_sums& sums, bool all_granules) {
     const unsigned l = ptx::lane_now();
-    granule_scores<C> s;
+    turn ^= 1;
     ptx::barrier_wait(loader.full(stage), parity);
     score(query, 0, l, all_granules);
-    sync_half();
-    collect(s, 0, l);
-    const float c = restrict_scores(s, token, at, l);
-    publish(s, c, keep_up(s, c, sums, 0, 0, l), sums, 0, l);
+    arrive(loader.scored(half));
+    ptx::barrier_wait(loader.scored(half), turn);
+    if (softens(all_granules)) {
+      granule_scores<C> s;
+      collect(s, 0, l);
+      const float c = restrict_scores(s, token, at, l);
+      publish(s, c, keep_up(s, c, sums, 0, 0, l), sums, 0, l);
+    }
+    arrive(loader.ready(half));
   }
 
   // Tile k, k > 0, of a run, and the values of the tile before it.
@@ -261,24 +274,32 @@ struct deep_math_warp {
                                             const tile_cursor& at, row_pair_sums& sums, int k, bool all_granules) {
     const int before = stage;
     advance();
-    const int buffer = k & 1;
+    turn ^= 1;
     const unsigned l = ptx::lane_now();
     ptx::barrier_wait(loader.full(stage), parity);
-    score(query, buffer, l, all_granules);
+    score(query, k & 1, l, all_granules);
     value_product<C> product;
     product.begin(loader.stage_address(before), member, l);
-    sync_half();
-    product.template load_pairs<0>(probabilities(buffer ^ 1), l);
+    arrive(loader.scored(half));
+    ptx::barrier_wait(loader.ready(half), turn ^ 1);
+    const uint32_t p = probabilities((k & 1) ^ 1);
+    product.template load_pairs<0>(p, l);
     rescale_after(acc, k - 1, l);
     product.template add<0>(acc, all_granules);
-    granule_scores<C> s;
-    collect(s, buffer, l);
-    const float c = restrict_scores(s, token, at, l);
-    const float2 reference = keep_up(s, c, sums, buffer, k, l);
-    product.template load_pairs<1>(probabilities(buffer ^ 1), l);
-    publish(s, c, reference, sums, buffer, l);
+    ptx::barrier_wait(loader.scored(half), turn);
+    if (softens(all_granules)) {
+      granule_scores<C> s;
+      collect(s, k & 1, l);
+      const float c = restrict_scores(s, token, at, l);
+      const float2 reference = keep_up(s, c, sums, k & 1, k, l);
+      product.template load_pairs<1>(p, l); // before the exponentials, which then fall between the mma
+      publish(s, c, reference, sums, k & 1, l);
+    } else {
+      product.template load_pairs<1>(p, l);
+    }
     product.template add<1>(acc, all_granules);
-    leave(before);
+    arrive(loader.ready(half));
+    arrive(loader.empty(before));
   }
 
   // The values of tile k, the last of a run.
@@ -286,10 +307,10 @@ struct deep_math_warp {
     const unsigned l = ptx::lane_now();
     value_product<C> product;
     product.begin(loader.stage_address(stage), member, l);
-    sync_half();
+    ptx::barrier_wait(loader.ready(half), turn);
     rescale_after(acc, k, l);
     product.add_all(acc, probabilities(k & 1), l, all_granules);
-    leave(stage);
+    arrive(loader.empty(stage));
     advance();
   }
 
@@ -297,7 +318,7 @@ struct deep_math_warp {
   __device__ __forceinline__ void pass(int n) {
     for (int k = 0; k < n; ++k) {
       ptx::barrier_wait(loader.full(stage), parity);
-      leave(stage);
+      arrive(loader.empty(stage));
       advance();
     }
   }

@@ -60,12 +60,18 @@ struct tile_loader {
   // Completed when every math warp has added the values of a tile: its stage is free.
   __device__ __forceinline__ uint32_t empty(int stage) const { return full(C::STAGES + stage); }
 
+  // Within a half, where it works on two tiles at once: completed when all its warps have left their scores of a tile,
+  // and when its probabilities are there.
+  __device__ __forceinline__ uint32_t scored(int half) const { return full(2 * C::STAGES + half * 2); }
+  __device__ __forceinline__ uint32_t ready(int half) const { return full(2 * C::STAGES + half * 2 + 1); }
+
   // Followed by a block barrier.
   __device__ __forceinline__ void init(int thread) const {
     if (thread < C::STAGES) {
       ptx::barrier_init(full(thread), C::PRODUCERS);
       ptx::barrier_init(empty(thread), WARPS * EMPTY_ARRIVALS);
     }
+    if (C::DEEP && thread < 2 * C::HALVES) ptx::barrier_init(scored(0) + thread * 8, C::HALF_WARPS * EMPTY_ARRIVALS);
     ptx::barrier_init_fence();
   }
 
