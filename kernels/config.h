@@ -146,6 +146,6 @@ static_assert(narrow_config<2>::SMEM_BYTES <= SMEM_SM120 && narrow_config<4>::SM
 // Reduce kernel.
 inline constexpr int REDUCE_THREADS = 256;
 inline constexpr int VALUE_TILES = VALUE_DIM / 16;
-inline constexpr int REDUCE_TILES[] = {1, 4, 8}; // value tiles per block for which there are kernels
+inline constexpr int REDUCE_TILES[] = {1, 2, 4, 8}; // value tiles per block for which there are kernels
 
 } // namespace verify_mla

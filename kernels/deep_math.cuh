@@ -1,11 +1,14 @@
-// Math warps for many rows. As the plain ones (partial.cuh) they are two halves of four that share nothing but the
+// Math warps for many rows. As the plain ones (partial.cuh) they are mostly two halves of four that share nothing but the
 // tiles, but a half works on two tiles at once:
 //
-//   scores of tile k  ->  barrier of the half  ->  softmax of tile k, and between its instructions the probabilities of
-//   tile k - 1 times its values  ->  scores of tile k + 1
+//   scores of tile k  ->  half of the values of tile k - 1 times their probabilities  ->  softmax of tile k, and between
+//   its instructions the other half  ->  scores of tile k + 1
 //
-// There is one barrier per tile: it says both that the scores of tile k are there and that the probabilities of tile
-// k - 1 are. What is written before it and read after it exists twice.
+// Two mbarriers per half say that the scores of tile k are there, and the probabilities of tile k - 1. A warp arrives at
+// them as soon as its own are and waits only where it needs the others': one that is early goes on meanwhile. A warp is
+// never more than a tile ahead, so what passes the barriers exists twice.
+//
+// With an odd number of granules (config.h) there are no halves but one team of eight warps.
 //
 // Each warp sums, for one granule of its half, what the four warps found for their quarter of the dimensions. The
 // scores pass through shared memory as the fragments they are, so that every access is 16 bytes wide and free of

@@ -152,7 +152,7 @@ result make_plan(const verify_mla_device& device, const verify_mla_params& p, la
   const int granule_count = p.batch * plan.row_granules;
   // As many blocks as the device holds at once, two per multiprocessor: a second wave costs as much as the first.
   plan.reduce_tiles = 8;
-  for (int tiles : {4, 1})
+  for (int tiles : {4, 2, 1})
     if (granule_count * (VALUE_TILES / tiles) <= 2 * device.sm_count) plan.reduce_tiles = tiles;
   plan.reduce_chunks = 1;
   const auto blocks = [&] { return granule_count * (VALUE_TILES / plan.reduce_tiles / plan.reduce_chunks); };

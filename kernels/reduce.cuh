@@ -86,7 +86,7 @@ struct partial_vector<true> {
 // MT: value tiles per block. tile_tokens, granules: of the configuration kernel A ran with.
 // Dynamic shared memory: 64 bytes per possible partial of a request.
 template <int MT, bool BF16>
-__global__ void __launch_bounds__(REDUCE_THREADS, MT == 1 ? 3 : 2)
+__global__ void __launch_bounds__(REDUCE_THREADS, MT <= 2 ? 3 : 2)
     reduce_kernel(const __grid_constant__ kernel_args args, int tile_tokens, int granules) {
   extern __shared__ __align__(16) float weights[]; // [partials][8], behind them their sums
   __shared__ int table_memory[TABLE_COLUMNS * (MAX_BATCH + 1)];
@@ -98,8 +98,9 @@ __global__ void __launch_bounds__(REDUCE_THREADS, MT == 1 ? 3 : 2)
   const int warp = thread / 32;
   const int lane = thread % 32;
   int unit = blockIdx.x;
-  const int pieces = VALUE_TILES / MT / args.reduce_chunks;
-  int first_tile = unit % pieces * (MT * args.reduce_chunks);
+  const int chunks = MT == 8 ? args.reduce_chunks : 1; // one after the other
+  const int pieces = VALUE_TILES / MT / chunks;
+  int first_tile = unit % pieces * (MT * chunks);
   unit /= pieces;
   const int row_granule = unit % args.row_granules; // of the request
   const int half = args.dealt.half_of(row_granule);
@@ -123,19 +124,21 @@ __global__ void __launch_bounds__(REDUCE_THREADS, MT == 1 ? 3 : 2)
           : balanced_slots(request, table.tile_begin[request], table.tile_end[request], tiles,
                            effective_partitions(tiles, args.partitions, args.min_tiles, args.few_partitions));
   const int64_t stride = int64_t{args.groups} * VALUE_TILES * granules * 32;
-  const int64_t chunk_stride = int64_t{MT} * granules * 32;
   const auto* from = static_cast<const partial_vector<BF16>*>(args.partial) + int64_t{slots.first} * stride +
                      (int64_t{group} * VALUE_TILES + first_tile) * granules * 32 + granule * 32 + lane;
   // Partials in flight per warp: with bf16 all of a long context over 132 multiprocessors, or one more latency.
-  constexpr int AHEAD = MT == 8 ? (BF16 ? 3 : 2) : MT == 4 ? (BF16 ? 9 : 4) : BF16 ? 17 : 9;
+  constexpr int AHEAD = MT == 8   ? (BF16 ? 3 : 2)
+                        : MT == 4 ? (BF16 ? 9 : 4)
+                        : MT == 2 ? (BF16 ? 9 : 4) // two groups and more: at most 66 partials
+                                  : (BF16 ? 17 : 9);
 
   // The first round has nothing to merge and runs while kernel A does: it brings the instructions into the caches,
   // which cost a cold block more than the merge itself.
 #pragma unroll 1
-  for (int round = 0; round <= args.reduce_chunks; ++round) {
+  for (int round = 0; round <= chunks; ++round) {
     const int count = round == 0 ? 0 : slots.count;
-    if (round > 1) {
-      from += chunk_stride;
+    if (MT == 8 && round > 1) {
+      from += MT * granules * 32;
       first_tile += MT;
     }
     if (round == 1) {
@@ -153,7 +156,7 @@ __global__ void __launch_bounds__(REDUCE_THREADS, MT == 1 ? 3 : 2)
             v[a][m] = from[(s + a * REDUCE_WARPS) * stride + int64_t{m} * granules * 32];
     };
     load(warp); // on their way while the weights are worked out
-    if (round <= 1)
+    if (MT < 8 || round <= 1)
       merge_weights(weights, weights + 8 * count, totals, maxima, exchange, args, slots.first, count, group,
                     granules * 8, granule, thread);
     __syncthreads();
