@@ -1,12 +1,12 @@
-// Math warps for many rows. As the plain ones (partial.cuh) they are mostly two halves of four that share nothing but the
-// tiles, but a half works on two tiles at once:
+// Math warps for many rows. As the plain ones (partial.cuh) they are mostly two halves of four that share nothing but
+// the tiles, but a half works on two tiles at once:
 //
-//   scores of tile k  ->  half of the values of tile k - 1 times their probabilities  ->  softmax of tile k, and between
-//   its instructions the other half  ->  scores of tile k + 1
+//   scores of tile k  ->  half of the values of tile k - 1 times their probabilities  ->  softmax of tile k, and
+//   between its instructions the other half  ->  scores of tile k + 1
 //
-// Two mbarriers per half say that the scores of tile k are there, and the probabilities of tile k - 1. A warp arrives at
-// them as soon as its own are and waits only where it needs the others': one that is early goes on meanwhile. A warp is
-// never more than a tile ahead, so what passes the barriers exists twice.
+// Two mbarriers per half say that the scores of tile k are there, and the probabilities of tile k - 1. A warp arrives
+// at them as soon as its own are and waits only where it needs the others': one that is early goes on meanwhile. A warp
+// is never more than a tile ahead, so what passes the barriers exists twice.
 //
 // With an odd number of granules (config.h) there are no halves but one team of eight warps.
 //
@@ -39,9 +39,9 @@ struct deep_math_warp {
   const request_table& table;
   block_memory<C> memory;
   const tile_loader<C>& loader;
-  int unit; // partition, or with fixed splits request * splits + split
+  int unit;                // partition, or with fixed splits request * splits + split
   int group, member, half; // this warp within its half
-  int stage = 0; // of the tile at hand
+  int stage = 0;           // of the tile at hand
   int parity = 0;
   int turn = 1; // parity of the tile at hand, counted over all runs
 
@@ -99,8 +99,8 @@ struct deep_math_warp {
     constexpr int AHEAD = C::HALVES == 1 ? 4 : C::NH == 3 ? 3 : 2;
     constexpr int STEPS = C::WARP_QK_M * K_STEPS;
     const int piece = C::HALVES == 1 ? member / K_SLICES : 0; // of the tile: 16 tokens
-    const uint32_t keys = loader.stage_address(stage) + slice() * K_STEPS * 32 +
-                          (piece * 16 + lane % 16) * ROW_PITCH + lane / 16 * 16;
+    const uint32_t keys =
+        loader.stage_address(stage) + slice() * K_STEPS * 32 + (piece * 16 + lane % 16) * ROW_PITCH + lane / 16 * 16;
     uint32_t a[AHEAD + 1][4];
     const auto load = [&](int i) {
       if (i < STEPS) ptx::ldmatrix_x4(a[i % (AHEAD + 1)], keys + i / K_STEPS * 16 * ROW_PITCH + i % K_STEPS * 32);
@@ -167,7 +167,9 @@ struct deep_math_warp {
   }
 
   // By granule of this half: the number of the last tile at which one of its rows had to be rescaled.
-  __device__ __forceinline__ int* grew(int buffer) const { return memory.grew() + buffer * WARPS + half * C::HALF_WARPS; }
+  __device__ __forceinline__ int* grew(int buffer) const {
+    return memory.grew() + buffer * WARPS + half * C::HALF_WARPS;
+  }
   // Reference maxima (base 2) of this lane's two rows. A warp that owns no granule has some of its own.
   __device__ __forceinline__ float2* references(unsigned lane) const {
     return reinterpret_cast<float2*>(memory.references() + (half * C::HALF_WARPS + member) * 8) + lane % 4;

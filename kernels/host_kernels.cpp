@@ -203,7 +203,8 @@ void verify_mla_host_reduce(unsigned grid_x, unsigned, const kernel_args& a, int
                                       effective_partitions(line.places, a.partitions, a.min_tiles, a.few_partitions));
     for (int i = 0; i < 8; ++i)
       if (row_granule * 8 + i < r.draft * a.heads)
-        reduce_row(r, slots, half / halves, granule * 8 + i, granules, first_column, value_tiles * 16, row_granule * 8 + i);
+        reduce_row(r, slots, half / halves, granule * 8 + i, granules, first_column, value_tiles * 16,
+                   row_granule * 8 + i);
   }
 }
 

@@ -1,8 +1,8 @@
 // The split of a batch over a fixed grid, as pure integer arithmetic shared by both kernels, the host and the tests.
 //
-// Request b has prefix + draft tokens, cut into tiles of `tile_tokens`. All tiles of the batch form one line, with a gap
-// of `border` places between two requests, because a block that goes on with another request loads queries and drains
-// its pipeline anew, which costs it as much as so many tiles. Of the U places of the line partition p of P takes
+// Request b has prefix + draft tokens, cut into tiles of `tile_tokens`. All tiles of the batch form one line, with a
+// gap of `border` places between two requests, because a block that goes on with another request loads queries and
+// drains its pipeline anew, which costs it as much as so many tiles. Of the U places of the line partition p of P takes
 // [p*U/P, (p+1)*U/P) and may cross request borders. Nothing here depends on a value that only the host knows, so a
 // captured launch stays right when lengths change.
 //

@@ -117,7 +117,7 @@ TEST_CASE("slots of the partials are unique, consecutive per request and inside 
 
 TEST_CASE("places between requests") {
   CHECK(places_of(33, 2) == 35);
-  CHECK(places_of(0, 2) == 0); // nothing is loaded for it
+  CHECK(places_of(0, 2) == 0);  // nothing is loaded for it
   CHECK(line_end(35, 2) == 33); // one request alone has no border
   CHECK(line_end(0, 2) == 0);
 }
