@@ -4,7 +4,8 @@
 //
 // The eight math warps are two halves of four, one warp of each half per scheduler. A half has half of the rows from
 // the scores to the output, so that nothing but the tiles connects the two: while one is busy with softmax, or waits
-// for its own four warps, the other has the tensor cores. Values are read twice for it, once by each half.
+// for its own four warps, the other has the tensor cores. Values are read twice for it, once by each half. (With an odd
+// number of granules there is one team of eight instead, see config.h.)
 //
 //   full[stage]    the bytes of a tile have come                 -> scores
 //   empty[stage]   all warps have added the values of a tile     -> its stage is fetched anew
