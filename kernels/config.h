@@ -2,6 +2,8 @@
 // Included by device code, by the host launcher and by the tests, so no CUDA header is needed here.
 #pragma once
 
+#include "partition.h"
+
 #include <cstddef>
 
 namespace verify_mla {
@@ -27,6 +29,7 @@ static_assert(K_SLICES * K_STEPS * 16 == HEAD_DIM, "slices must cover the head d
 inline constexpr int PRODUCER_REGISTERS = 24;
 
 inline constexpr int MAX_BATCH = 64; // requests per launch: the request table lives in shared memory
+inline constexpr int TABLE_COLUMNS = 6;
 inline constexpr int MAX_DRAFT = 64; // draft tokens per request: one 64-bit word of mask per draft row
 
 // One warp stages eight query rows of its slice here while it turns them into fragments (pitch 304 B, conflict-free).
@@ -36,6 +39,9 @@ inline constexpr int Q_STAGE_BYTES = 8 * Q_STAGE_PITCH;
 // Splits of the seed design, fixed when the program is compiled.
 inline constexpr int FIXED_SPLIT_SMALL = 16;
 inline constexpr int FIXED_SPLIT_LARGE = 64;
+
+// Parts of a block's math warps that share nothing but the tiles, by the granules of its group.
+VERIFY_MLA_HD constexpr int halves_of_group(int granules) { return granules % 2 == 0 ? 2 : 1; }
 
 // Opt-in shared memory per block, bytes.
 inline constexpr int SMEM_SM90 = 232448;
@@ -51,12 +57,20 @@ struct tile_config {
   static constexpr int ROWS = 8 * NT;
 
   // The math warps are two halves of four that share nothing but the tiles: each has half of the rows, and its warps
-  // have a slice of the dimensions for the scores and a quarter of the value columns.
-  static constexpr int HALF_ROWS = ROWS / 2;
-  static constexpr int NH = NT / 2; // granules of a half
+  // have a slice of the dimensions for the scores and a quarter of the value columns. With an odd number of granules
+  // they are one team of eight that has all rows, so that keys and values are read once, not once per half: a slice of
+  // the dimensions for the scores of half a tile, and an eighth of the value columns.
+  static constexpr int HALVES = halves_of_group(NT);
+  static constexpr int HALF_WARPS = WARPS / HALVES;
+  static constexpr int HALF_THREADS = THREADS / HALVES;
+  static constexpr int HALF_ROWS = ROWS / HALVES;
+  static constexpr int NH = NT / HALVES; // granules of a half
   static constexpr int QK_M = TOK / 16;
-  static constexpr int VALUES_PER_WARP = VALUE_DIM / K_SLICES;
+  static constexpr int WARP_QK_M = QK_M * HALVES / 2; // 16-token pieces of a tile that one warp scores
+  static constexpr int VALUES_PER_WARP = VALUE_DIM / HALF_WARPS;
   static constexpr int M_TILES = VALUES_PER_WARP / 16;
+  // The last granule of a half with an odd number of them may have no row.
+  static constexpr bool LAST_MAY_LACK = NH % 2 == 1 && NH > 1;
 
   // Warps that do nothing but fetch. With more than four granules a math warp needs more registers than twelve warps
   // can have alike, so four producers, one per scheduler, hand theirs over (setmaxnreg works on groups of four warps):
@@ -88,25 +102,27 @@ struct tile_config {
 
   static constexpr size_t STAGE_BYTES = size_t{TOK} * ROW_PITCH;
   // Scores of one half on their way between its warps. DEEP: fragments of 1 KB, from three warps to the one that owns a
-  // granule.
-  static constexpr size_t EXCHANGE_BYTES = size_t{NH} * (K_SLICES - 1) * 1024;
+  // granule; its own lie apart, once, except where there is one team.
+  static constexpr int FOREIGN_SLICES = HALVES == 1 ? K_SLICES : K_SLICES - 1;
+  static constexpr size_t EXCHANGE_BYTES = size_t{NH} * FOREIGN_SLICES * 1024;
   static constexpr size_t S_BYTES = DEEP ? BUFFERS * EXCHANGE_BYTES : size_t{K_SLICES} * HALF_ROWS * S_PITCH * 4;
-  static constexpr size_t Q_STAGES_BYTES = size_t{K_SLICES} * Q_STAGE_BYTES;
+  static constexpr size_t Q_STAGES_BYTES = size_t{HALF_WARPS} * Q_STAGE_BYTES;
   static constexpr size_t SCRATCH_BYTES = S_BYTES > Q_STAGES_BYTES ? S_BYTES : Q_STAGES_BYTES; // of one half
 
   static constexpr size_t SCRATCH_OFFSET = STAGES * STAGE_BYTES;
-  static constexpr size_t OWN_OFFSET = SCRATCH_OFFSET + 2 * SCRATCH_BYTES; // DEEP: scores that a warp keeps
-  static constexpr size_t P_OFFSET = OWN_OFFSET + (DEEP ? size_t{WARPS} * 1024 : 0);
+  static constexpr size_t OWN_OFFSET = SCRATCH_OFFSET + HALVES * SCRATCH_BYTES; // DEEP: scores that a warp keeps
+  static constexpr size_t P_OFFSET = OWN_OFFSET + (DEEP && HALVES == 2 ? size_t{WARPS} * 1024 : 0);
   static constexpr size_t P_BYTES = size_t{ROWS} * P_PITCH * 2;
   static constexpr size_t FACTOR_OFFSET = P_OFFSET + BUFFERS * P_BYTES;
   static constexpr size_t MASK_OFFSET = FACTOR_OFFSET + size_t{BUFFERS} * ROWS * 4;
   static constexpr size_t STATE_OFFSET = MASK_OFFSET + size_t{ROWS} * 8;
   static constexpr size_t BARRIER_OFFSET = STATE_OFFSET + (DEEP ? size_t{WARPS} * 8 * 4 : size_t{THREADS} * 8);
-  static constexpr size_t TABLE_OFFSET = BARRIER_OFFSET + size_t{2} * STAGES * 8;
-  static constexpr size_t GREW_OFFSET = (TABLE_OFFSET + size_t{5} * (MAX_BATCH + 1) * 4 + 15) / 16 * 16;
-  static constexpr size_t SMEM_BYTES = GREW_OFFSET + (DEEP ? size_t{BUFFERS} * 2 * K_SLICES * 4 : 0);
+  static constexpr size_t TABLE_OFFSET = BARRIER_OFFSET + size_t{2} * (STAGES + HALVES) * 8;
+  static constexpr size_t GREW_OFFSET = (TABLE_OFFSET + size_t{TABLE_COLUMNS} * (MAX_BATCH + 1) * 4 + 15) / 16 * 16;
+  static constexpr size_t SMEM_BYTES = GREW_OFFSET + (DEEP ? size_t{BUFFERS} * WARPS * 4 : 0);
 
-  static_assert(NT == 2 || NT == 4 || NT == 6 || NT == 8, "row granules");
+  static_assert(NT == 2 || NT == 4 || NT == 5 || NT == 6 || NT == 8, "row granules");
+  static_assert(HALVES == 2 || DEEP, "one team only with many rows");
   static_assert(TOK == 32 || TOK == 16, "tokens per tile");
   static_assert(STAGES >= 3, "the halves may be a tile apart, one more must be in flight");
   static_assert(SMEM_BYTES <= SMEM_SM90, "does not fit on sm_90");
@@ -123,13 +139,13 @@ template <int NT>
 using narrow_config = tile_config<NT, NARROW_TOKENS, 4>;
 
 // Granules of a group for which there are kernels; the narrow family has the first two.
-inline constexpr int ROW_GRANULES[] = {2, 4, 6, 8};
+inline constexpr int ROW_GRANULES[] = {2, 4, 5, 6, 8};
 
 static_assert(narrow_config<2>::SMEM_BYTES <= SMEM_SM120 && narrow_config<4>::SMEM_BYTES <= SMEM_SM120);
 
 // Reduce kernel.
 inline constexpr int REDUCE_THREADS = 256;
 inline constexpr int VALUE_TILES = VALUE_DIM / 16;
-inline constexpr int REDUCE_TILES[] = {1, 4, 8}; // value tiles per block for which there are kernels
+inline constexpr int REDUCE_TILES[] = {1, 2, 4, 8}; // value tiles per block for which there are kernels
 
 } // namespace verify_mla

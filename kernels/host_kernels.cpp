@@ -14,15 +14,22 @@ namespace {
 
 constexpr float NO_MAXIMUM = -1e30f;
 
-// Tiles before each request on the line of tiles, [batch + 1].
-std::vector<int> tile_line(const kernel_args& a, int tile_tokens) {
-  std::vector<int> begin(static_cast<size_t>(a.batch) + 1, 0);
-  for (int b = 0; b < a.batch; ++b)
-    begin[static_cast<size_t>(b) + 1] =
-        begin[static_cast<size_t>(b)] + tiles_of(a.kv_indptr[b + 1] - a.kv_indptr[b],
-                                                 static_cast<int>(a.qo_indptr[b + 1] - a.qo_indptr[b]), tile_tokens);
-  return begin;
-}
+// The line of tiles: where the tiles of each request begin and end on it, and its own end.
+struct tile_line {
+  std::vector<int> begin, end;
+  int places = 0;
+
+  tile_line(const kernel_args& a, int tile_tokens) {
+    for (int b = 0; b < a.batch; ++b) {
+      const int tiles = tiles_of(a.kv_indptr[b + 1] - a.kv_indptr[b],
+                                 static_cast<int>(a.qo_indptr[b + 1] - a.qo_indptr[b]), tile_tokens);
+      begin.push_back(places);
+      end.push_back(places + tiles);
+      places += places_of(tiles, a.border);
+    }
+    places = line_end(places, a.border);
+  }
+};
 
 // A request as one group of rows sees it.
 struct request_view {
@@ -69,8 +76,9 @@ void store_partial(const kernel_args& a, int64_t unit, int row, int granules, co
 
 // The row of a request that row `row` of a group is, or -1.
 int row_of_request(const kernel_args& a, int group, int row, int granules) {
-  const int half = group * 2 + row / (granules * 4);
-  const int granule = row / 8 % (granules / 2);
+  const int halves = halves_of_group(granules);
+  const int half = group * halves + row / (granules * 8 / halves);
+  const int granule = row / 8 % (granules / halves);
   if (granule >= a.dealt.count(half)) return -1;
   return (a.dealt.first(half) + granule) * 8 + row % 8;
 }
@@ -113,26 +121,26 @@ void partial_request(const kernel_args& a, int b, int group, int granules, int f
 } // namespace
 
 void verify_mla_host_partial(unsigned grid_x, unsigned, const kernel_args& a, int granules, int tile_tokens) {
-  const std::vector<int> line = tile_line(a, tile_tokens);
+  const tile_line line(a, tile_tokens);
   for (unsigned block = 0; block < grid_x; ++block) {
     const int group = static_cast<int>(block) % a.groups;
     const int unit = static_cast<int>(block) / a.groups;
     if (a.splits > 0) {
       const auto b = static_cast<size_t>(unit / a.splits);
-      const int tiles = line[b + 1] - line[b];
+      const int tiles = line.end[b] - line.begin[b];
       const int split = unit % a.splits;
       partial_request(a, static_cast<int>(b), group, granules, fixed_split_begin(split, tiles, a.splits) * tile_tokens,
                       fixed_split_begin(split + 1, tiles, a.splits) * tile_tokens, unit);
       continue;
     }
-    const int tiles = line.back();
+    const int tiles = line.places;
     const int effective = effective_partitions(tiles, a.partitions, a.min_tiles, a.few_partitions);
     if (unit >= effective) continue;
     const int begin = partition_begin(unit, tiles, effective);
     const int end = partition_begin(unit + 1, tiles, effective);
     for (int b = 0; b < a.batch; ++b) {
-      const int first = line[static_cast<size_t>(b)];
-      const int from = std::max(begin, first), to = std::min(end, line[static_cast<size_t>(b) + 1]);
+      const int first = line.begin[static_cast<size_t>(b)];
+      const int from = std::max(begin, first), to = std::min(end, line.end[static_cast<size_t>(b)]);
       if (from < to)
         partial_request(a, b, group, granules, (from - first) * tile_tokens, (to - first) * tile_tokens,
                         partial_slot(unit, b));
@@ -176,7 +184,8 @@ void reduce_row(const request_view& r, const slot_range& slots, int group, int r
 
 void verify_mla_host_reduce(unsigned grid_x, unsigned, const kernel_args& a, int tile_tokens, int granules,
                             int value_tiles) {
-  const std::vector<int> line = tile_line(a, tile_tokens);
+  const tile_line line(a, tile_tokens);
+  value_tiles *= a.reduce_chunks;
   const int column_blocks = VALUE_TILES / value_tiles;
   for (unsigned block = 0; block < grid_x; ++block) {
     int unit = static_cast<int>(block);
@@ -184,16 +193,18 @@ void verify_mla_host_reduce(unsigned grid_x, unsigned, const kernel_args& a, int
     unit /= column_blocks;
     const int row_granule = unit % a.row_granules;
     const int half = a.dealt.half_of(row_granule);
-    const int granule = half % 2 * (granules / 2) + row_granule - a.dealt.first(half); // of the group
+    const int halves = halves_of_group(granules);
+    const int granule = half % halves * (granules / halves) + row_granule - a.dealt.first(half); // of the group
     const auto b = static_cast<size_t>(unit / a.row_granules);
     const request_view r(a, static_cast<int>(b));
     const slot_range slots =
         a.splits > 0 ? slot_range{static_cast<int>(b) * a.splits, a.splits}
-                     : balanced_slots(static_cast<int>(b), line[b], line[b + 1], line.back(),
-                                      effective_partitions(line.back(), a.partitions, a.min_tiles, a.few_partitions));
+                     : balanced_slots(static_cast<int>(b), line.begin[b], line.end[b], line.places,
+                                      effective_partitions(line.places, a.partitions, a.min_tiles, a.few_partitions));
     for (int i = 0; i < 8; ++i)
       if (row_granule * 8 + i < r.draft * a.heads)
-        reduce_row(r, slots, half / 2, granule * 8 + i, granules, first_column, value_tiles * 16, row_granule * 8 + i);
+        reduce_row(r, slots, half / halves, granule * 8 + i, granules, first_column, value_tiles * 16,
+                   row_granule * 8 + i);
   }
 }
 

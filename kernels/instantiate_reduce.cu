@@ -7,6 +7,9 @@ kernel_entry reduce_entry(int value_tiles, bool partial_bf16) {
   if (value_tiles == 1)
     return {partial_bf16 ? reinterpret_cast<const void*>(&reduce_kernel<1, true>)
                          : reinterpret_cast<const void*>(&reduce_kernel<1, false>)};
+  if (value_tiles == 2)
+    return {partial_bf16 ? reinterpret_cast<const void*>(&reduce_kernel<2, true>)
+                         : reinterpret_cast<const void*>(&reduce_kernel<2, false>)};
   if (value_tiles == 8)
     return {partial_bf16 ? reinterpret_cast<const void*>(&reduce_kernel<8, true>)
                          : reinterpret_cast<const void*>(&reduce_kernel<8, false>)};

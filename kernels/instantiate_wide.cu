@@ -17,6 +17,8 @@ kernel_entry wide_kernel(int granules, bool partial_bf16) {
     return entry<2>(partial_bf16);
   case 4:
     return entry<4>(partial_bf16);
+  case 5:
+    return entry<5>(partial_bf16);
   case 6:
     return entry<6>(partial_bf16);
   case 8:

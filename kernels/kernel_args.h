@@ -33,6 +33,8 @@ struct kernel_args {
   int32_t partitions;           // balanced: partitions of the line of tiles
   int32_t min_tiles;            // balanced: tiles a partition should have at least
   int32_t few_partitions;       // balanced: so many may have less
+  int32_t border;               // balanced: places on the line of tiles between two requests
+  int32_t reduce_chunks;        // kernel B: pieces of columns that a block does one after the other
   int32_t splits;               // 0: balanced, else runs per request
   int32_t causal;               // without a mask: 1 = draft token t sees drafts 0..t, 0 = all drafts
   int32_t partial_bf16;         // 1: partials are bf16, 0: fp32

@@ -4,7 +4,8 @@
 //
 // The eight math warps are two halves of four, one warp of each half per scheduler. A half has half of the rows from
 // the scores to the output, so that nothing but the tiles connects the two: while one is busy with softmax, or waits
-// for its own four warps, the other has the tensor cores. Values are read twice for it, once by each half.
+// for its own four warps, the other has the tensor cores. Values are read twice for it, once by each half. (With an odd
+// number of granules there is one team of eight instead, see config.h.)
 //
 //   full[stage]    the bytes of a tile have come                 -> scores
 //   empty[stage]   all warps have added the values of a tile     -> its stage is fetched anew
@@ -22,7 +23,7 @@
 
 namespace verify_mla {
 
-// Tiles [begin, end) of the line belong to one block.
+// Places [begin, end) of the line belong to one block.
 struct work_range {
   int begin = 0;
   int end = 0;
@@ -33,7 +34,7 @@ __device__ __forceinline__ work_range find_work(const kernel_args& args, const r
   if (args.splits > 0) {
     const int b = unit / args.splits;
     const int first = table.tile_begin[b];
-    const int tiles = table.tile_begin[b + 1] - first;
+    const int tiles = max(table.tile_end[b] - first, 0);
     const int split = unit % args.splits;
     return {first + fixed_split_begin(split, tiles, args.splits),
             first + fixed_split_begin(split + 1, tiles, args.splits)};
@@ -111,8 +112,8 @@ struct plain_math_warp {
   }
 
   // token: first of the tile in its request. fresh: first tile of the run.
-  __device__ __forceinline__ void tile(const query_fragments<C>& query, accumulators<C>& acc, int token,
-                                       const tile_cursor& at, bool fresh) {
+  __device__ __forceinline__ void add_tile(const query_fragments<C>& query, accumulators<C>& acc, int token,
+                                           const tile_cursor& at, bool fresh) {
     ptx::barrier_wait(loader.full(stage), parity);
     score_tile<C>(query, loader.stage_address(stage), memory.scores(half) + slice * C::HALF_ROWS * C::S_PITCH, slice,
                   lane, args.batch == 0);
@@ -138,18 +139,18 @@ struct plain_math_warp {
     }
   }
 
-  // A run of tiles of one request: n of them, the first one number `from` of the block.
-  __device__ __forceinline__ void run(const tile_cursor& at, int from, int n) {
+  // A run of tiles of one request: n of them from `tile` on. again: not the first run of the block.
+  __device__ __forceinline__ void run(const tile_cursor& at, int tile, int n, bool again) {
     const row_run rows = half_rows<C>(args, group, half);
     if (!has_rows(rows, table.draft[at.request] * args.heads)) return pass(n);
     query_fragments<C> query;
-    if (from > 0) ptx::sync_threads(HALF_BARRIER + half, THREADS / 2); // nobody reads masks or states of the run before
+    if (again) ptx::sync_threads(HALF_BARRIER + half, THREADS / 2); // nobody reads masks or states of the run before
     load_half<C>(query, memory, args, table, at, rows, half, slice, lane);
     ptx::sync_threads(HALF_BARRIER + half, THREADS / 2);
     accumulators<C> acc = {};
-    int token = (loader.first + from - at.begin) * C::TOK;
+    int token = (tile - at.begin) * C::TOK;
     for (int k = 0; k < n; ++k) {
-      tile(query, acc, token, at, k == 0);
+      add_tile(query, acc, token, at, k == 0);
       token += C::TOK;
     }
     const int slot = args.splits > 0 ? unit : partial_slot(unit, at.request);
@@ -163,11 +164,12 @@ struct plain_math_warp {
 template <class MATH, class LOADER>
 __device__ __forceinline__ void walk(MATH math, const LOADER& loader, const request_table& table) {
   tile_cursor at;
-  for (int from = 0; from < loader.tiles;) {
-    at.move_to(loader.first + from, table);
-    const int n = min(loader.first + loader.tiles, at.end) - (loader.first + from);
-    math.run(at, from, n);
-    from += n;
+  bool again = false;
+  for (int place = loader.first; place < loader.last;) {
+    const int tile = at.move_to(place, table);
+    place = min(loader.last, at.end);
+    if (tile < place) math.run(at, tile, place - tile, again);
+    again = true;
   }
 }
 
@@ -194,8 +196,8 @@ __device__ __forceinline__ void run_partial(const kernel_args& args) {
 
   const work_range work = find_work(args, table, unit);
   loader.first = uniform(work.begin);
-  loader.tiles = uniform(work.end) - loader.first;
-  if (loader.tiles <= 0) {
+  loader.last = uniform(work.end);
+  if (loader.first >= loader.last) {
     ptx::wait_for_previous_kernel();
     // A fixed split has its slot whether or not there is work: say that it holds nothing.
     float2* ml = reinterpret_cast<float2*>(args.partial_ml) + (int64_t{unit} * args.groups + group) * C::ROWS;
@@ -208,12 +210,12 @@ __device__ __forceinline__ void run_partial(const kernel_args& args) {
   }
   if constexpr (C::TRADE_REGISTERS) ptx::take_registers<C::MATH_REGISTERS>();
   ptx::wait_for_previous_kernel();
-  const int slice = warp % K_SLICES;
-  const int half = warp / K_SLICES;
+  const int member = warp % C::HALF_WARPS;
+  const int half = warp / C::HALF_WARPS;
   if constexpr (C::DEEP)
-    walk(deep_math_warp<C, BF16>{args, table, memory, loader, unit, group, slice, half}, loader, table);
+    walk(deep_math_warp<C, BF16>{args, table, memory, loader, unit, group, member, half}, loader, table);
   else
-    walk(plain_math_warp<C, BF16>{args, table, memory, loader, unit, group, slice, half, lane, thread}, loader, table);
+    walk(plain_math_warp<C, BF16>{args, table, memory, loader, unit, group, member, half, lane, thread}, loader, table);
 }
 
 template <class C, bool BF16>

@@ -1,8 +1,10 @@
 // The split of a batch over a fixed grid, as pure integer arithmetic shared by both kernels, the host and the tests.
 //
-// Request b has prefix + draft tokens, cut into tiles of `tile_tokens`. All tiles of the batch form one line of U
-// tiles; partition p of P takes [p*U/P, (p+1)*U/P) of it and may cross request borders. Nothing here depends on a value
-// that only the host knows, so a captured launch stays right when lengths change.
+// Request b has prefix + draft tokens, cut into tiles of `tile_tokens`. All tiles of the batch form one line, with a
+// gap of `border` places between two requests, because a block that goes on with another request loads queries and
+// drains its pipeline anew, which costs it as much as so many tiles. Of the U places of the line partition p of P takes
+// [p*U/P, (p+1)*U/P) and may cross request borders. Nothing here depends on a value that only the host knows, so a
+// captured launch stays right when lengths change.
 //
 // A partition writes one partial result per request it touches, at slot p + b. Both only grow along the line and at
 // least one of them grows from one partial to the next, so slots are unique and those of one request are consecutive.
@@ -20,6 +22,10 @@ namespace verify_mla {
 VERIFY_MLA_HD int tiles_of(int prefix, int draft, int tile_tokens) {
   return draft > 0 ? (prefix + draft + tile_tokens - 1) / tile_tokens : 0;
 }
+
+// Places of one request on the line. Behind the last request the gap is left out.
+VERIFY_MLA_HD int places_of(int tiles, int border) { return tiles > 0 ? tiles + border : 0; }
+VERIFY_MLA_HD int line_end(int places, int border) { return places > 0 ? places - border : 0; }
 
 // Partitions really used: at least `min_tiles` tiles each (a partial costs as much traffic as many tokens), except that
 // `few` partitions may have less: so few partials are merged in no time, and every tile is latency. At most
@@ -52,7 +58,7 @@ VERIFY_MLA_HD int partition_of(int t, int tiles, int effective) {
 // Where the partial of (partition, request) lies.
 VERIFY_MLA_HD int partial_slot(int p, int b) { return p + b; }
 
-// The rows of a request, in granules of eight, are dealt evenly to the halves of its row groups (two of each group), so
+// The rows of a request, in granules of eight, are dealt evenly to the halves of its row groups (config.h), so
 // that no group has more to do than another: 72 rows over two groups are 3 + 2 and 2 + 2 granules. Worked out on the
 // host: a division costs a block of a short context too much.
 struct granule_deal {

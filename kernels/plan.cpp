@@ -13,13 +13,13 @@ result invalid(const std::string& message) { return {VERIFY_MLA_INVALID, message
 
 int ceil_div(int a, int b) { return (a + b - 1) / b; }
 
-// Time of a tile by granules, in units of an 8-granule one: measured per group at batch 8, 65k tokens (142, 190, 220
-// us).
+// Time of a tile by granules, in units of an 8-granule one: measured per group with two groups at batch 8, 65k tokens
+// (146, 160, 191 us; four granules, 142, with an older version).
 struct tile_cost {
   int granules;
   double cost;
 };
-constexpr tile_cost COSTS[] = {{4, 0.66}, {6, 0.87}, {8, 1.0}};
+constexpr tile_cost COSTS[] = {{4, 0.74}, {5, 0.76}, {6, 0.84}, {8, 1.0}};
 
 int choose_granules(int rows, int sm_count, bool wide) {
   for (int g : ROW_GRANULES)
@@ -45,6 +45,9 @@ int default_min_tiles(int granules, int groups, bool wide) {
   return tiles * (wide ? 1 : 2);
 }
 constexpr int FEW_PARTIALS = 36; // of a request
+// What going on with another request costs a block. Measured at batch 8, 4k and 16k, 64 to 128 rows: 32, 64 and 96
+// tokens are 0 to 2, 1 to 3 and 1 to 4 us faster than none; up to 32 rows no difference.
+constexpr int BORDER_TOKENS = 96;
 
 const char* dtype_name(int dtype) {
   switch (dtype) {
@@ -108,7 +111,7 @@ result check_sizes(const verify_mla_params& p) {
   if ((p.flags & VERIFY_MLA_PARTIAL_F32) && (p.flags & VERIFY_MLA_PARTIAL_BF16))
     return invalid("partial results are either fp32 or bf16");
   if (p.row_granules != 0 && std::count(std::begin(ROW_GRANULES), std::end(ROW_GRANULES), p.row_granules) == 0)
-    return invalid("row_granules must be 0, 2, 4, 6 or 8");
+    return invalid("row_granules must be 0, 2, 4, 5, 6 or 8");
   return {};
 }
 
@@ -137,6 +140,7 @@ result make_plan(const verify_mla_device& device, const verify_mla_params& p, la
   plan.partitions = std::max(1, device.sm_count / plan.groups);
   plan.min_tiles = p.min_tiles ? p.min_tiles : default_min_tiles(plan.granules, plan.groups, plan.wide);
   plan.few_partitions = p.min_tiles ? 0 : FEW_PARTIALS * p.batch;
+  plan.border = p.variant == VERIFY_MLA_BALANCED ? BORDER_TOKENS / plan.tile_tokens : 0;
   if (p.variant == VERIFY_MLA_FIXED_SPLIT_16) plan.splits = FIXED_SPLIT_SMALL;
   if (p.variant == VERIFY_MLA_FIXED_SPLIT_64) plan.splits = FIXED_SPLIT_LARGE;
   if (p.variant == VERIFY_MLA_EAGER) plan.splits = std::max(1, splits_override);
@@ -147,10 +151,17 @@ result make_plan(const verify_mla_device& device, const verify_mla_params& p, la
   plan.row_granules = ceil_div(rows, 8);
   const int granule_count = p.batch * plan.row_granules;
   // As many blocks as the device holds at once, two per multiprocessor: a second wave costs as much as the first.
+  // Two tiles only where kernel A leaves registers for such blocks: measured 1 us faster at 16 rows and batch 8, but up
+  // to 2 us slower at 72 and 128 rows, batch 1.
   plan.reduce_tiles = 8;
-  for (int tiles : {4, 1})
-    if (granule_count * (VALUE_TILES / tiles) <= 2 * device.sm_count) plan.reduce_tiles = tiles;
-  plan.reduce_blocks = granule_count * (VALUE_TILES / plan.reduce_tiles);
+  for (int tiles : {4, 2, 1})
+    if ((tiles != 2 || plan.granules <= 4) && granule_count * (VALUE_TILES / tiles) <= 2 * device.sm_count)
+      plan.reduce_tiles = tiles;
+  plan.reduce_chunks = 1;
+  const auto blocks = [&] { return granule_count * (VALUE_TILES / plan.reduce_tiles / plan.reduce_chunks); };
+  while (blocks() > 2 * device.sm_count && plan.reduce_tiles * plan.reduce_chunks < VALUE_TILES)
+    plan.reduce_chunks *= 2;
+  plan.reduce_blocks = blocks();
   plan.reduce_smem = size_t{64} * static_cast<size_t>(plan.splits ? plan.splits : plan.partitions);
 
   const int64_t slot_rows = int64_t{plan.slots} * plan.groups * plan.granules * 8;
@@ -220,10 +231,12 @@ kernel_args make_args(const verify_mla_params& p, const launch_plan& plan, void*
   a.heads = p.heads;
   a.groups = plan.groups;
   a.row_granules = plan.row_granules;
-  a.dealt = deal_granules(plan.row_granules, plan.groups * 2);
+  a.dealt = deal_granules(plan.row_granules, plan.groups * halves_of_group(plan.granules));
   a.partitions = plan.partitions;
   a.min_tiles = plan.min_tiles;
   a.few_partitions = plan.few_partitions;
+  a.border = plan.border;
+  a.reduce_chunks = plan.reduce_chunks;
   a.splits = plan.splits;
   a.causal = p.causal;
   a.partial_bf16 = plan.partial_bf16 ? 1 : 0;

@@ -32,8 +32,10 @@ struct launch_plan {
   int few_partitions = 0; // balanced: so many may have less than min_tiles
   int slots = 0;          // partial results the workspace holds
   int partial_blocks = 0; // grid of kernel A
-  int reduce_tiles = 0;   // value tiles per block of kernel B: 1, 4 or 8
+  int reduce_tiles = 0;   // value tiles per block of kernel B: 1, 2, 4 or 8
+  int reduce_chunks = 0;  // pieces of so many tiles that such a block does one after the other
   int reduce_blocks = 0;  // grid of kernel B
+  int border = 0;         // balanced: places between two requests on the line of tiles
   size_t reduce_smem = 0; // bytes
   int64_t ml_offset = 0;  // bytes into the workspace
   int64_t workspace_bytes = 0;

@@ -15,7 +15,7 @@ namespace verify_mla {
 
 inline constexpr int HALF_BARRIER = 1; // named barriers: of each half
 
-// acc: this warp's 128 value columns of its half's rows.
+// acc: this warp's 128 (of one team: 64) value columns of its half's rows.
 template <class C>
 using accumulators = float[C::M_TILES][C::NH][4];
 
@@ -47,8 +47,8 @@ struct value_product {
   __device__ __forceinline__ void load(int i) {
     ptx::ldmatrix_x4_trans(a[i % (AHEAD + 1)], values + i / C::M_TILES * 16 * ROW_PITCH + i % C::M_TILES * 32);
   }
-  __device__ __forceinline__ void begin(uint32_t stage, int slice, unsigned lane) {
-    values = stage + slice * C::VALUES_PER_WARP * 2 + (lane / 16 * 8 + lane % 8) * ROW_PITCH + lane / 8 % 2 * 16;
+  __device__ __forceinline__ void begin(uint32_t stage, int member, unsigned lane) {
+    values = stage + member * C::VALUES_PER_WARP * 2 + (lane / 16 * 8 + lane % 8) * ROW_PITCH + lane / 8 % 2 * 16;
 #pragma unroll
     for (int i = 0; i < AHEAD; ++i) load(i);
   }
@@ -83,7 +83,7 @@ struct value_product {
       if (i + AHEAD < STEPS) load(i + AHEAD);
 #pragma unroll
       for (int n = 0; n < C::NH; ++n) {
-        if (C::NH == 3 && n == 2) // the last granule of such a half may have no row
+        if (C::LAST_MAY_LACK && n + 1 == C::NH)
           ptx::mma_if(all_granules, acc[m][n], a[i % (AHEAD + 1)], b[n][0], b[n][1]);
         else
           ptx::mma(acc[m][n], a[i % (AHEAD + 1)], b[n][0], b[n][1]);
@@ -103,9 +103,9 @@ struct value_product {
 // Writes the accumulators in register order (layout.h).
 template <class C, bool BF16>
 __device__ __forceinline__ void flush_values(const accumulators<C>& acc, const kernel_args& args, int64_t unit,
-                                             int slice, int half, unsigned lane) {
+                                             int member, int half, unsigned lane) {
   // in units of four elements
-  const int64_t base = ((unit * VALUE_TILES + slice * C::M_TILES) * C::NT + half * C::NH) * 32 + lane;
+  const int64_t base = ((unit * VALUE_TILES + member * C::M_TILES) * C::NT + half * C::NH) * 32 + lane;
 #pragma unroll
   for (int m = 0; m < C::M_TILES; ++m)
 #pragma unroll
@@ -140,24 +140,24 @@ struct row_run {
 };
 template <class C>
 __device__ __forceinline__ row_run half_rows(const kernel_args& args, int group, int half) {
-  const int index = group * 2 + half;
+  const int index = group * C::HALVES + half;
   return {args.dealt.first(index) * 8, args.dealt.count(index) * 8};
 }
 // Does one of them exist where a request has `all` of them?
 __device__ __forceinline__ bool has_rows(const row_run& rows, int all) { return rows.count > 0 && rows.first < all; }
 
-// Queries and masks of the rows of a half.
+// Queries and masks of the rows of a half. member: this warp within its half.
 template <class C>
 __device__ __forceinline__ void load_half(query_fragments<C>& query, const block_memory<C>& memory,
                                           const kernel_args& args, const request_table& table, const tile_cursor& at,
-                                          const row_run& rows, int half, int slice, int lane) {
+                                          const row_run& rows, int half, int member, int lane) {
   const int draft = table.draft[at.request];
   const bf16_bits* q = args.q + (int64_t{table.qo_start[at.request]} * args.heads + rows.first) * HEAD_DIM;
   query_loads<C> loads;
-  loads.begin(q, min(rows.count, draft * args.heads - rows.first), slice, lane);
+  loads.begin(q, min(rows.count, draft * args.heads - rows.first), member % K_SLICES, lane);
   const uint8_t* mask = args.mask ? args.mask + args.mask_indptr[at.request] : nullptr;
-  load_row_masks<C>(memory.row_mask(), mask, at.prefix, draft, rows.first, half, slice, args, lane);
-  loads.finish(query, ptx::smem_address(memory.scores(half)) + slice * Q_STAGE_BYTES, lane);
+  load_row_masks<C>(memory.row_mask(), mask, at.prefix, draft, rows.first, half, member, args, lane);
+  loads.finish(query, ptx::smem_address(memory.scores(half)) + member * Q_STAGE_BYTES, lane);
 }
 
 } // namespace verify_mla

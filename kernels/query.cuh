@@ -71,13 +71,13 @@ struct query_loads {
   }
 };
 
-// Which draft tokens each row of the half sees, one word per row, by the four warps of the half.
+// Which draft tokens each row of the half sees, one word per row, by the warps of the half.
 // mask: uint8 [draft, prefix + draft] of this request, or null. first_row: of the half, within the request.
 template <class C>
 __device__ __forceinline__ void load_row_masks(uint64_t* words, const uint8_t* mask, int prefix, int draft,
                                                int first_row, int half, int warp, const kernel_args& args, int lane) {
   words += half * C::HALF_ROWS;
-  for (int t = first_row / args.heads + warp; t * args.heads < first_row + C::HALF_ROWS; t += WARPS / 2) {
+  for (int t = first_row / args.heads + warp; t * args.heads < first_row + C::HALF_ROWS; t += C::HALF_WARPS) {
     uint64_t word = ~uint64_t{0};
     if (t >= draft) {
       word = 0; // rows that do not exist

@@ -86,10 +86,10 @@ struct partial_vector<true> {
 // MT: value tiles per block. tile_tokens, granules: of the configuration kernel A ran with.
 // Dynamic shared memory: 64 bytes per possible partial of a request.
 template <int MT, bool BF16>
-__global__ void __launch_bounds__(REDUCE_THREADS, MT == 1 ? 3 : 2)
+__global__ void __launch_bounds__(REDUCE_THREADS, MT <= 2 ? 3 : 2)
     reduce_kernel(const __grid_constant__ kernel_args args, int tile_tokens, int granules) {
   extern __shared__ __align__(16) float weights[]; // [partials][8], behind them their sums
-  __shared__ int table_memory[5 * (MAX_BATCH + 1)];
+  __shared__ int table_memory[TABLE_COLUMNS * (MAX_BATCH + 1)];
   __shared__ float exchange[REDUCE_WARPS][8];
   __shared__ float totals[8], maxima[8];
   __shared__ float4 sums[REDUCE_WARPS][MT][32];
@@ -98,13 +98,16 @@ __global__ void __launch_bounds__(REDUCE_THREADS, MT == 1 ? 3 : 2)
   const int warp = thread / 32;
   const int lane = thread % 32;
   int unit = blockIdx.x;
-  const int first_tile = unit % (VALUE_TILES / MT) * MT;
-  unit /= VALUE_TILES / MT;
+  const int chunks = MT == 8 ? args.reduce_chunks : 1; // one after the other
+  const int pieces = VALUE_TILES / MT / chunks;
+  int first_tile = unit % pieces * (MT * chunks);
+  unit /= pieces;
   const int row_granule = unit % args.row_granules; // of the request
   const int half = args.dealt.half_of(row_granule);
-  const int group = half / 2;
+  const int halves = halves_of_group(granules); // 1 or 2
+  const int group = half >> (halves - 1);
   const int granule = // of the group
-      half % 2 * (granules / 2) + row_granule - args.dealt.first(half);
+      (half & (halves - 1)) * (granules / 2) + row_granule - args.dealt.first(half);
   const int request = unit / args.row_granules;
 
   const request_table table(table_memory);
@@ -118,19 +121,26 @@ __global__ void __launch_bounds__(REDUCE_THREADS, MT == 1 ? 3 : 2)
   const slot_range slots =
       args.splits > 0
           ? slot_range{request * args.splits, args.splits}
-          : balanced_slots(request, table.tile_begin[request], table.tile_begin[request + 1], tiles,
+          : balanced_slots(request, table.tile_begin[request], table.tile_end[request], tiles,
                            effective_partitions(tiles, args.partitions, args.min_tiles, args.few_partitions));
   const int64_t stride = int64_t{args.groups} * VALUE_TILES * granules * 32;
   const auto* from = static_cast<const partial_vector<BF16>*>(args.partial) + int64_t{slots.first} * stride +
                      (int64_t{group} * VALUE_TILES + first_tile) * granules * 32 + granule * 32 + lane;
   // Partials in flight per warp: with bf16 all of a long context over 132 multiprocessors, or one more latency.
-  constexpr int AHEAD = MT == 8 ? (BF16 ? 3 : 2) : MT == 4 ? (BF16 ? 9 : 4) : BF16 ? 17 : 9;
+  constexpr int AHEAD = MT == 8   ? (BF16 ? 3 : 2)
+                        : MT == 4 ? (BF16 ? 9 : 4)
+                        : MT == 2 ? (BF16 ? 9 : 4) // two groups and more: at most 66 partials
+                                  : (BF16 ? 17 : 9);
 
   // The first round has nothing to merge and runs while kernel A does: it brings the instructions into the caches,
   // which cost a cold block more than the merge itself.
 #pragma unroll 1
-  for (int round = 0; round < 2; ++round) {
+  for (int round = 0; round <= chunks; ++round) {
     const int count = round == 0 ? 0 : slots.count;
+    if (MT == 8 && round > 1) {
+      from += MT * granules * 32;
+      first_tile += MT;
+    }
     if (round == 1) {
       ptx::wait_for_previous_kernel();
       ptx::let_next_kernel_start();
@@ -146,8 +156,9 @@ __global__ void __launch_bounds__(REDUCE_THREADS, MT == 1 ? 3 : 2)
             v[a][m] = from[(s + a * REDUCE_WARPS) * stride + int64_t{m} * granules * 32];
     };
     load(warp); // on their way while the weights are worked out
-    merge_weights(weights, weights + 8 * count, totals, maxima, exchange, args, slots.first, count, group, granules * 8,
-                  granule, thread);
+    if (MT < 8 || round <= 1)
+      merge_weights(weights, weights + 8 * count, totals, maxima, exchange, args, slots.first, count, group,
+                    granules * 8, granule, thread);
     __syncthreads();
     for (int s = warp; s < count; s += REDUCE_WARPS * AHEAD) {
       if (s != warp) load(s);
@@ -185,7 +196,7 @@ __global__ void __launch_bounds__(REDUCE_THREADS, MT == 1 ? 3 : 2)
         for (int w = 0; w < REDUCE_WARPS; ++w) value[c] += reinterpret_cast<const float*>(&sums[w][m][source])[element];
       }
       const float inverse = totals[row] > 0 ? 1.0f / totals[row] : 0.0f; // a row that sees nothing is 0, not NaN
-      if (round == 1 && row < rows)
+      if (round > 0 && row < rows)
         *reinterpret_cast<uint32_t*>(args.out + (out_row + row) * VALUE_DIM + (first_tile + m) * 16 + column) =
             ptx::pack_bf16(value[0] * inverse, value[1] * inverse);
     }

@@ -14,23 +14,23 @@ namespace verify_mla {
 struct tile_cursor {
   int request = -1;
   int begin = 0; // first tile of the request
-  int end = 0;   // first tile behind it
+  int end = 0;   // behind its last tile
   int prefix = 0;
   int total = 0;    // prefix + draft tokens
   int kv_start = 0; // first entry in kv_indices
 
-  // True if `tile` lies in another request than the last one asked for.
-  __device__ __forceinline__ bool move_to(int tile, const request_table& table) {
-    if (tile < end) return false;
+  // The first tile at `place` of the line or behind it; there must be one. Never goes back.
+  __device__ __forceinline__ int move_to(int place, const request_table& table) {
+    if (place < end) return place;
     do ++request;
-    while (tile >= table.tile_begin[request + 1]);
+    while (place >= table.tile_end[request]);
     request = uniform(request);
     begin = uniform(table.tile_begin[request]);
-    end = uniform(table.tile_begin[request + 1]);
+    end = uniform(table.tile_end[request]);
     prefix = uniform(table.prefix[request]);
     total = prefix + uniform(table.draft[request]);
     kv_start = uniform(table.kv_start[request]);
-    return true;
+    return max(place, begin);
   }
 };
 
@@ -51,7 +51,7 @@ struct tile_loader {
   uint32_t smem; // shared address of the dynamic shared memory
   int warp;      // among the fetching warps
   int lane;
-  int first, tiles; // of the block, on the line of tiles
+  int first, last; // the block's part of the line of tiles: [first, last)
   tile_cursor cursor;
 
   __device__ __forceinline__ uint32_t stage_address(int stage) const { return smem + stage * int(C::STAGE_BYTES); }
@@ -60,19 +60,24 @@ struct tile_loader {
   // Completed when every math warp has added the values of a tile: its stage is free.
   __device__ __forceinline__ uint32_t empty(int stage) const { return full(C::STAGES + stage); }
 
+  // Within a half, where it works on two tiles at once: completed when all its warps have left their scores of a tile,
+  // and when its probabilities are there.
+  __device__ __forceinline__ uint32_t scored(int half) const { return full(2 * C::STAGES + half * 2); }
+  __device__ __forceinline__ uint32_t ready(int half) const { return full(2 * C::STAGES + half * 2 + 1); }
+
   // Followed by a block barrier.
   __device__ __forceinline__ void init(int thread) const {
     if (thread < C::STAGES) {
       ptx::barrier_init(full(thread), C::PRODUCERS);
       ptx::barrier_init(empty(thread), WARPS * EMPTY_ARRIVALS);
     }
+    if (C::DEEP && thread < 2 * C::HALVES) ptx::barrier_init(scored(0) + thread * 8, C::HALF_WARPS * EMPTY_ARRIVALS);
     ptx::barrier_init_fence();
   }
 
   // Where the pool row of this lane's token stands: token lane % ROWS of the warp's share. Tokens past the end repeat
   // the last one: their probability is 0 and, unlike whatever lies behind, that row is known to be finite.
-  __device__ __forceinline__ const int64_t* slot_pointer(int tile) {
-    cursor.move_to(tile, table);
+  __device__ __forceinline__ const int64_t* slot_pointer(int tile) const {
     const int begin = (tile - cursor.begin) * C::TOK;
     const int64_t* prefix = args.kv_indices + cursor.kv_start;
     if (begin + C::TOK <= cursor.prefix) return prefix + (begin + warp * ROWS + lane % ROWS);
@@ -112,16 +117,18 @@ struct tile_loader {
   // The whole life of a producer warp.
   __device__ __forceinline__ void produce() {
     bool waited = !args.old_prefix;
-    int next = static_cast<int>(*slot_pointer(first));
     int stage = 0;
     int parity = 1; // of the phase before the first: passes at once
-    for (int t = 0; t < tiles; ++t) {
+    int tile = cursor.move_to(first, table);
+    int next = tile < last ? static_cast<int>(*slot_pointer(tile)) : 0;
+    while (tile < last) {
       const int slot = next;
-      if (!waited && (first + t - cursor.begin + 1) * C::TOK > cursor.prefix) { // rows of draft tokens
+      if (!waited && (tile - cursor.begin + 1) * C::TOK > cursor.prefix) { // rows of draft tokens
         ptx::wait_for_previous_kernel();
         waited = true;
       }
-      if (t + 1 < tiles) next = static_cast<int>(*slot_pointer(first + t + 1));
+      if (++tile < last) tile = cursor.move_to(tile, table);
+      if (tile < last) next = static_cast<int>(*slot_pointer(tile));
       ptx::barrier_wait(empty(stage), parity);
       issue_from_lanes(stage, slot);
       if (++stage == C::STAGES) {

@@ -101,7 +101,7 @@ typedef struct verify_mla_params {
   void* stream;                  /* cudaStream_t */
   uint32_t flags;                /* enum verify_mla_flags */
   int32_t min_tiles;             /* least tiles of a balanced partition; 0: by the number of rows */
-  int32_t row_granules;          /* 8-row granules of a row group (2, 4, 6, 8); 0: by the number of rows */
+  int32_t row_granules;          /* 8-row granules of a row group (2, 4, 5, 6, 8); 0: by the number of rows */
   int32_t reserved;
 } verify_mla_params;
 

@@ -1,7 +1,9 @@
 """Times the Triton baselines and a torch composition on the cells of verify_bench, the same way: a CUDA graph of steps over
-rotating pools, medians. Checks each against float64 once. Joins the result with verify_bench's JSON into one table.
+rotating pools, medians. Checks each against float64 once. Joins the result with verify_bench's JSON, and with what
+flashinfer_mla printed, into one table.
 
-    run_baselines.py --json OUT.json [--verify BENCH.json] [--contexts 1024,..] [--batch 1,8] [--rows 8,..] [--only T-pack]
+    run_baselines.py --json OUT.json [--verify BENCH.json] [--flashinfer OUT.txt] [--configs EARLIER.json]
+                     [--contexts 1024,..] [--batch 1,8] [--rows 8,..] [--only T-pack]
 """
 
 import argparse
@@ -9,6 +11,7 @@ import concurrent.futures
 import json
 import math
 import multiprocessing
+import re
 import statistics
 import sys
 import time
@@ -21,6 +24,7 @@ from triton_kernels import extend_kernel, merge_kernel, split_kernel
 HEADS, SCALE = 8, 0.1446792
 SCALE_LOG2 = SCALE * 1.4426950408889634
 CONFIGS = [(16, 4, 2), (32, 4, 2), (32, 4, 3), (32, 8, 2), (64, 4, 2), (64, 8, 1), (64, 8, 2)]  # BN, warps, stages
+BASELINES = ("T-pack", "T-dec", "T-ext", "torch", "flashinfer")
 EXTEND = [(32, 64, 8, 1), (32, 32, 8, 1)]  # BM, BN, warps, stages
 
 
@@ -147,9 +151,45 @@ def split_counts(p, groups, bn, sms):
     return sorted({max(1, min(most, 128, round(f * sms / (p.batch * groups)))) for f in (1, 2, 4)})
 
 
-def best_split(p, per_program, sms):
-    """Two rounds: every configuration at a middle split count with few replays, then the best two at every count."""
+def earlier_choices(path):
+    """(baseline, rows, batch) -> {context: (configuration, splits)}, from an earlier result."""
+    known = {}
+    if not path:
+        return known
+    earlier = json.load(open(path))
+    for key in ("results", "earlier_baselines", "baselines"):
+        for row in earlier.get(key, []):
+            for name, field in (("T-pack", "config"), ("T-dec", "dec config")):
+                found = isinstance(row, dict) and re.match(r".*=\((\d+), (\d+), (\d+)\) splits=(\d+)", row.get(field) or "")
+                if found:
+                    bn, warps, stages, splits = map(int, found.groups())
+                    known.setdefault((name, row["rows"], row["batch"]), {})[row["context"]] = ((bn, warps, stages), splits)
+    return known
+
+
+def choice_for(known, name, rows, batch, context):
+    """That of the same context, or of the longest shorter one, or None."""
+    by_context = known.get((name, rows, batch), {})
+    usable = [c for c in by_context if c <= context]
+    return by_context[max(usable)] if usable else None
+
+
+def flashinfer_times(path):
+    """(rows, batch, context) -> us, of the cells that flashinfer_mla did not find wrong."""
+    rows = (line.split() for line in open(path)) if path else ()
+    return {(int(r[0]), int(r[1]), int(r[2])): float(r[3]) for r in rows
+            if len(r) == 5 and r[0].isdigit() and float(r[4]) != 0 and float(r[4]) <= 1e-2}
+
+
+def best_split(p, per_program, sms, chosen=None):
+    """Two rounds: every configuration at a middle split count with few replays, then the best two at every count. Or what
+    was chosen before."""
     groups = math.ceil(p.rows / per_program)
+    if chosen:
+        step = split_step(p, per_program, *chosen)
+        us = time_step(p, step, 15)
+        if us is not None:
+            return us, f"BN,warps,stages={chosen[0]} splits={chosen[1]}", step
     found = []
     for config in CONFIGS:
         counts = split_counts(p, groups, config[0], sms)
@@ -172,6 +212,8 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--json", required=True)
     parser.add_argument("--verify")
+    parser.add_argument("--flashinfer", help="what flashinfer_mla printed")
+    parser.add_argument("--configs", help="an earlier JSON: its configurations instead of choosing anew, where it has them")
     parser.add_argument("--contexts", default="1024,4096,16384,65536,200000")
     parser.add_argument("--batch", default="1,8")
     parser.add_argument("--rows", default="8,32,64,72,128")
@@ -181,7 +223,12 @@ def main():
     numbers = lambda text: [int(n) for n in text.split(",")]
     started = time.time()
     rows_list = numbers(options.rows)
-    jobs = {("split", rows, max(16, rows), bn, w, s) for rows in [HEADS] + [group_rows(r) for r in rows_list] for bn, w, s in CONFIGS}
+    known, flashinfer = earlier_choices(options.configs), flashinfer_times(options.flashinfer)
+    per_program = {("T-pack", r): group_rows(r) for r in rows_list} | {("T-dec", r): HEADS for r in rows_list if r > HEADS}
+    jobs = set()
+    for (name, r), rows in per_program.items():
+        chosen = {c for (n, k, _), by in known.items() if (n, k) == (name, r) for c, _ in by.values()}
+        jobs |= {("split", rows, max(16, rows), *c) for c in (chosen or CONFIGS)}
     if "T-ext" in options.only:
         jobs |= {("extend", 0, bm, bn, w, s) for bm, bn, w, s in EXTEND}
     with concurrent.futures.ProcessPoolExecutor(14, multiprocessing.get_context("spawn")) as pool:
@@ -196,7 +243,7 @@ def main():
             if r["variant"] == "balanced" and r["mode"] == "graph" and r["slots"] == "random" and r["context"].isdigit():
                 verify[(r["rows"], r["batch"], int(r["context"]))] = r["us"]
     results, logs = [], []
-    print(f"{'rows':>5} {'B':>2} {'ctx_req':>7} {'T-pack':>9} {'T-dec':>9} {'T-ext':>10} {'torch':>9} {'ours':>9} {'best/ours':>9}  best T-pack")
+    print(f"{'rows':>5} {'B':>2} {'ctx_req':>7} {'T-pack':>9} {'T-dec':>9} {'T-ext':>10} {'torch':>9} {'flashinfer':>10} {'ours':>9} {'best/ours':>9}  best T-pack")
     for rows in rows_list:
         for batch in numbers(options.batch):
             for context in numbers(options.contexts):
@@ -205,26 +252,32 @@ def main():
                 bytes_ = batch * (context + rows // HEADS) * 1160
                 p = Problem(batch, context, rows, min(256, max(4, (320 << 20) // bytes_ + 1)))
                 row = dict(rows=rows, batch=batch, context=context)
-                row["T-pack"], row["config"], step = best_split(p, group_rows(rows), sms)
+                row["T-pack"], row["config"], step = best_split(
+                    p, group_rows(rows), sms, choice_for(known, "T-pack", rows, batch, context))
                 if step and context <= 16384:
                     row["T-pack rel-l2"] = correct(p, step)
-                if "T-dec" in options.only and rows > HEADS and context <= 65536:
-                    row["T-dec"], row["dec config"], _ = best_split(p, HEADS, sms)
-                if "T-ext" in options.only and context <= 65536 and (batch == 1 or context <= 16384):
+                if "T-dec" in options.only and rows > HEADS:
+                    row["T-dec"], row["dec config"], _ = best_split(
+                        p, HEADS, sms, choice_for(known, "T-dec", rows, batch, context))
+                if "T-ext" in options.only:  # up to 20 ms a step: few replays
                     steps = [extend_step(p, c) for c in EXTEND]
-                    row["T-ext"] = min((us for us in (time_step(p, s, 3) for s in steps) if us), default=None)
+                    replays = 3 if context <= 16384 else 1
+                    row["T-ext"] = min((us for us in (time_step(p, s, replays) for s in steps) if us), default=None)
                     if context <= 4096:
                         row["T-ext rel-l2"] = correct(p, steps[0])
                 if "torch" in options.only:
                     row["torch"] = time_step(p, torch_step(p), 5)
+                row["flashinfer"] = flashinfer.get((rows, batch, context))
                 row["ours"] = verify.get((rows, batch, context))
-                known = [row[n] for n in ("T-pack", "T-dec", "T-ext", "torch") if row.get(n)]
-                if row["ours"] and known:
-                    row["speedup"] = min(known) / row["ours"]
+                times = {n: row[n] for n in BASELINES if row.get(n)}
+                if row["ours"] and times:
+                    row["best"] = min(times, key=times.get)
+                    row["speedup"] = times[row["best"]] / row["ours"]
                     logs.append(math.log(row["speedup"]))
                 show = lambda n: f"{row[n]:.1f}" if row.get(n) else "-"
                 print(f"{rows:5} {batch:2} {context:7} {show('T-pack'):>9} {show('T-dec'):>9} {show('T-ext'):>10} {show('torch'):>9} "
-                      f"{show('ours'):>9} {row.get('speedup', 0):9.2f}  {row['config']}", flush=True)
+                      f"{show('flashinfer'):>10} {show('ours'):>9} {row.get('speedup', 0):9.2f}  {row.get('best', '')}; {row['config']}",
+                      flush=True)
                 results.append(row)
                 del p, step
     mean = math.exp(sum(logs) / len(logs)) if logs else None

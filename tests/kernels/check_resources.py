@@ -27,7 +27,7 @@ def compile_file(nvcc, folder, source, arch, work):
 
 def smem_of_configs(folder, work):
     """Dynamic shared memory is a constant in config.h: let the host compiler say it."""
-    names = {f"{family}_config<{n}>" for family, counts in (("wide", (2, 4, 6, 8)), ("narrow", (2, 4))) for n in counts}
+    names = {f"{family}_config<{n}>" for family, counts in (("wide", (2, 4, 5, 6, 8)), ("narrow", (2, 4))) for n in counts}
     lines = "".join(f'std::printf("%d %d %zu\\n", {n}::NT, {n}::TOK, {n}::SMEM_BYTES);' for n in sorted(names))
     source = os.path.join(work, "smem.cpp")
     with open(source, "w") as f:

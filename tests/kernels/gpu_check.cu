@@ -50,6 +50,7 @@ const way WAYS[] = {
     {"fixed split 64", VERIFY_MLA_FIXED_SPLIT_64, 0, 0, 0},
     {"groups of 64 rows", VERIFY_MLA_BALANCED, 0, 8, 0},
     {"groups of 48 rows", VERIFY_MLA_BALANCED, 0, 6, 0},
+    {"groups of 40 rows", VERIFY_MLA_BALANCED, 0, 5, 0},
 };
 
 verify_mla_params prepared(device_problem& problem, const way& w) {

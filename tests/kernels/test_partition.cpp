@@ -4,6 +4,7 @@
 #endif
 #include "catch_compat.h"
 
+#include "config.h"
 #include "layout.h"
 #include "partition.h"
 
@@ -18,19 +19,28 @@ using namespace verify_mla;
 namespace {
 
 struct batch_line {
-  std::vector<int> begin; // tiles before each request, [batch + 1]
-  int tiles() const { return begin.back(); }
-  int batch() const { return static_cast<int>(begin.size()) - 1; }
+  std::vector<int> begin, end; // of the tiles of each request, by place on the line
+  int places = 0;
+  int batch() const { return static_cast<int>(begin.size()); }
 };
 
 batch_line random_line(std::mt19937& random) {
-  batch_line line{{0}};
+  batch_line line;
+  const int border = static_cast<int>(random() % 5);
+  int tiles_so_far = 0, gaps = 0; // written out, not by places_of and line_end
   const int batch = 1 + static_cast<int>(random() % 64);
   for (int b = 0; b < batch; ++b) {
     const int prefix = random() % 5 == 0 ? 0 : static_cast<int>(random() % (random() % 3 ? 200 : 20000));
     const int draft = random() % 8 == 0 ? 0 : 1 + static_cast<int>(random() % 64);
-    line.begin.push_back(line.begin.back() + tiles_of(prefix, draft, random() % 2 ? 16 : 32));
+    const int tiles = tiles_of(prefix, draft, random() % 2 ? 16 : 32);
+    line.begin.push_back(line.places);
+    line.end.push_back(line.places + tiles);
+    line.places += places_of(tiles, border);
+    if (tiles > 0 && tiles_so_far > 0) gaps += border;
+    tiles_so_far += tiles;
   }
+  line.places = line_end(line.places, border);
+  REQUIRE(line.places == tiles_so_far + gaps);
   return line;
 }
 
@@ -81,15 +91,14 @@ TEST_CASE("slots of the partials are unique, consecutive per request and inside 
   for (int round = 0; round < 20000; ++round) {
     const batch_line line = random_line(random);
     const int partitions = 1 + static_cast<int>(random() % 264);
-    const int effective = effective_partitions(line.tiles(), partitions, 1 + static_cast<int>(random() % 4),
+    const int effective = effective_partitions(line.places, partitions, 1 + static_cast<int>(random() % 4),
                                                static_cast<int>(random() % 300));
     std::set<int> written;
     std::vector<std::vector<int>> of_request(static_cast<size_t>(line.batch()));
     for (int p = 0; p < effective; ++p) // the walk of kernel A
       for (int b = 0; b < line.batch(); ++b) {
-        const int from = std::max(partition_begin(p, line.tiles(), effective), line.begin[static_cast<size_t>(b)]);
-        const int to =
-            std::min(partition_begin(p + 1, line.tiles(), effective), line.begin[static_cast<size_t>(b) + 1]);
+        const int from = std::max(partition_begin(p, line.places, effective), line.begin[static_cast<size_t>(b)]);
+        const int to = std::min(partition_begin(p + 1, line.places, effective), line.end[static_cast<size_t>(b)]);
         if (from >= to) continue;
         const int slot = partial_slot(p, b);
         REQUIRE(slot < partitions + line.batch());
@@ -99,11 +108,18 @@ TEST_CASE("slots of the partials are unique, consecutive per request and inside 
     for (int b = 0; b < line.batch(); ++b) { // what kernel B reads
       const auto i = static_cast<size_t>(b);
       const slot_range range =
-          effective ? balanced_slots(b, line.begin[i], line.begin[i + 1], line.tiles(), effective) : slot_range{};
+          effective ? balanced_slots(b, line.begin[i], line.end[i], line.places, effective) : slot_range{};
       REQUIRE(range.count == static_cast<int>(of_request[i].size()));
       for (int s = 0; s < range.count; ++s) REQUIRE(of_request[i][static_cast<size_t>(s)] == range.first + s);
     }
   }
+}
+
+TEST_CASE("places between requests") {
+  CHECK(places_of(33, 2) == 35);
+  CHECK(places_of(0, 2) == 0);  // nothing is loaded for it
+  CHECK(line_end(35, 2) == 33); // one request alone has no border
+  CHECK(line_end(0, 2) == 0);
 }
 
 TEST_CASE("the partition of very many tiles") {
@@ -118,21 +134,23 @@ TEST_CASE("the partition of very many tiles") {
 
 TEST_CASE("granules are dealt evenly, in order, and no half gets more than it can hold") {
   for (int granules = 1; granules <= 1024; ++granules)
-    for (int nt : {2, 4, 6, 8}) {
-      const int halves = (granules + nt - 1) / nt * 2;
+    for (int nt : ROW_GRANULES) {
+      const int halves = (granules + nt - 1) / nt * halves_of_group(nt);
       const granule_deal deal = deal_granules(granules, halves);
       int next = 0;
       for (int half = 0; half < halves; ++half) {
         REQUIRE(deal.first(half) == next);
         const int count = deal.count(half);
-        REQUIRE(count <= nt / 2);
+        REQUIRE(count <= nt / halves_of_group(nt));
         REQUIRE(count >= granules / halves);
         for (int g = next; g < next + count; ++g) REQUIRE(deal.half_of(g) == half);
         next += count;
       }
       REQUIRE(next == granules);
     }
-  // 72 rows over two groups
+  // 72 rows over two groups of one team each, and of two halves
+  CHECK(deal_granules(9, 2).count(0) == 5);
+  CHECK(deal_granules(9, 2).count(1) == 4);
   CHECK(deal_granules(9, 4).count(0) == 3);
   CHECK(deal_granules(9, 4).count(1) == 2);
   CHECK(deal_granules(9, 4).count(3) == 2);
