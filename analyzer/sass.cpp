@@ -201,6 +201,16 @@ bool instruction::has(std::string_view suffix) const {
   return false;
 }
 
+bool instruction::has_only(std::span<const std::string_view> suffixes) const {
+  for (std::string_view rest = std::string_view(name).substr(base().size()); !rest.empty();) {
+    const auto next = rest.find('.', 1);
+    const auto one = rest.substr(1, next == rest.npos ? next : next - 1);
+    if (std::find(suffixes.begin(), suffixes.end(), one) == suffixes.end()) return false;
+    rest = next == rest.npos ? std::string_view() : rest.substr(next);
+  }
+  return true;
+}
+
 std::vector<listing> parse(std::string_view output, std::string_view function) {
   std::vector<listing> all;
   int sm = 0;

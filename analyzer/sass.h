@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -53,6 +54,7 @@ struct instruction {
 
   std::string_view base() const { return std::string_view(name).substr(0, name.find('.')); }
   bool has(std::string_view suffix) const; // one of the suffixes is this
+  bool has_only(std::span<const std::string_view> suffixes) const;
 };
 
 struct listing {

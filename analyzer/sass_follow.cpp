@@ -153,6 +153,11 @@ bool walk::flow(state& s, const instruction& i, bool& decided) {
 bool walk::uses_word(const state& s, const instruction& i) const {
   const operand* memory = address_of(i);
   if (memory == nullptr) return false;
+  // A predicate behind the address is one more condition: without it zeros are loaded.
+  for (const operand* o = memory + 1; o != i.operands.data() + i.operands.size(); ++o) {
+    const bool condition = o->kind == operand_kind::predicate || o->kind == operand_kind::uniform_predicate;
+    if (condition && s.t.guard(*o) != truth::yes) return false;
+  }
   const auto address = s.t.address(*memory, i.has("E"));
   if (!address || address->lower.from != word::origin::lower || address->upper.from != word::origin::upper)
     return false;

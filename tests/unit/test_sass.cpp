@@ -239,6 +239,12 @@ TEST_CASE("what decides must be known") {
   CHECK_FALSE(with({"@P0 BRA 0x60", access, "EXIT"}));
   CHECK(with({"@P0 BRA 0x60", access, access, "EXIT"})); // either way
   CHECK(with({"@!PT EXIT", access, "EXIT"}));
+  const std::string to_shared = "LDGSTS.E.LTC128B [R10], desc[UR4][R2.64]";
+  CHECK(with({to_shared, "EXIT"}));
+  CHECK(with({to_shared + ", PT", "EXIT"}));
+  CHECK_FALSE(with({to_shared + ", P0", "EXIT"}));
+  CHECK_FALSE(with({to_shared + ", !PT", "EXIT"}));
+  CHECK_FALSE(with({"LDGSTS.E.LTC128B [R2.64], desc[UR4][R10.64]", "EXIT"}));
   CHECK_FALSE(with({"BRA.DIV UR7, 0x60", access, "EXIT"}));
   CHECK_FALSE(with({"BRA.U UP0, 0x60", access, "EXIT"}));
   CHECK(with({"BRA.U !UPT, 0x60", access, "EXIT"}));
