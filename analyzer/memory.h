@@ -44,6 +44,8 @@ struct allocation {
   bool private_pool = false;
   std::uint32_t place = 0;      // block: where in the program it was handed out; 0 = not known
   std::uint64_t stack_high = 0; // stack: upper end of that stack
+  bool thread_ended = false;    // stack: gone with its thread
+  bool end_proved = true;       // stack: false if the launch that showed its end may have been made on another stack
 
   bool contains(std::uint64_t address) const { return address - base < size; }
 };

@@ -29,6 +29,8 @@ enum class thread_role : std::uint8_t { none, owner, participant, outsider };
 // a struct of which the kernel's name says that it is nothing but addresses; a tensor map; none of these.
 // tabled: not in the node, but in memory that a parameter points to, as it was copied there.
 enum class certainty : std::uint8_t { exact, typed, declared, descriptor, inferred, tabled };
+// What a node does with an address.
+enum class operand : std::uint8_t { parameter, destination, source, data, batch };
 enum class pointer_state : std::uint8_t { live, unmapped, other_owner, cached };
 
 // A stream as an object, whatever name a call gave it: handle, or one of the default streams.
@@ -56,7 +58,9 @@ struct captured_write {
 struct side_work {
   kept_call escaped; // the first launch, copy or set on a stream that is not part of it
   kept_call reader;  // the first that reads what the capture writes
+  bool reads_fresh = false; // that one, from memory that was allocated during the capture and nothing has filled since
   std::uint64_t launches = 0, operations = 0;
+  std::uint64_t to_named = 0; // launches on streams that are no default streams
   kept_call load; // the first that loaded code
   std::uint64_t loads = 0, slow_calls = 0;
   std::int64_t load_ns = 0;
@@ -128,6 +132,7 @@ struct graph_state {
   int capture = 0; // id; 0 = built by hand
   std::uint64_t nodes = 0;
   bool memory_nodes = false;
+  std::uint64_t family = 0;               // the same number for clones of one graph; 0 = it has none
   std::shared_ptr<capture_state> lacking; // its capture, if calls were dropped from it and that is not judged yet
   std::int64_t begin_ns = 0, end_ns = 0;  // of the capture
   std::uint32_t stack = 0;                // where it began
@@ -161,6 +166,7 @@ struct pointer_use {
   std::int32_t parameter = -1;
   std::uint32_t offset = 0; // in the parameter
   certainty sure = certainty::exact;
+  operand role = operand::parameter;
   std::uint64_t table_at = 0;               // tabled: where the word lies
   pointer_state seen = pointer_state::live; // as it was reported last
 
@@ -230,14 +236,24 @@ struct graph_block {
   std::uint64_t bytes = 0;
   bool allocated = false; // by a launch, and not freed since
   kept_call orphaned;     // the call that destroyed its exec while it was allocated
+  bool scratch = false;   // that exec freed it at each launch, and was launched more than once
+  bool named = false;     // by a node of another graph
 };
 
 // An instantiation or update that failed, until it is known what the program made of it.
 struct failed_build {
   kept_call about;
   std::uint64_t graph = 0, exec = 0; // exec: of an update
+  std::uint64_t family = 0;          // graph_state::family of the graph
+  bool other_work = false;           // something else ran since
   bool from_capture = false;
   bool exec_gone = false;
+};
+
+// A free that was refused in a capture: a mistake unless the memory is freed otherwise.
+struct refused_free {
+  notice told;
+  std::shared_ptr<allocation> memory;
 };
 
 struct growth_site {
@@ -279,6 +295,8 @@ struct process_state {
   std::map<std::uint64_t, graph_block> graph_blocks; // by address
   std::int64_t node_edited_ns = 0;                   // last change by hand of a node of some graph
   std::vector<failed_build> failed_builds;
+  std::uint64_t families = 0;
+  std::vector<refused_free> refused_frees;
   std::unordered_map<std::uint32_t, growth_site> growth; // by stack of the instantiation
   std::unordered_set<std::uint64_t> launched;            // functions
 
@@ -366,7 +384,7 @@ class model {
   static void note_refused(event_view& v);
   static void note_beside(process_state& p, event_view& v);
   static void note_capture_end(process_state& p, event_view& v, capture_state& c);
-  static void judge_dropped(const process_state& p, graph_state& g, const exec_state* x, bool whole,
+  static void judge_dropped(process_state& p, graph_state& g, const exec_state* x, bool whole,
                             std::vector<notice>& out);
   static void graph_destroyed(process_state& p, event_view& v);
   static void abandoned_at_end(process_state& p, std::vector<notice>& out);
@@ -382,6 +400,8 @@ class model {
 
   // model_builds.cpp
   static void build_failed(process_state& p, event_view& v);
+  static void graph_cloned(process_state& p, const event_view& v);
+  static void work_between(process_state& p, const event_view& v);
   static void build_succeeded(process_state& p, event_view& v, const exec_state& x);
   static void builds_at_launch(process_state& p, event_view& v);
   static void builds_at_end(process_state& p, std::vector<notice>& out);
@@ -418,7 +438,7 @@ class model {
                         std::uint64_t flags);
   void block_event(process_state& p, const event_view& v);
   void host_gone(process_state& p, const event_view& v);
-  void stacks_gone(process_state& p, const exec_state& x, const event_view& v);
+  void stacks_gone(process_state& p, exec_state& x, const event_view& v);
   std::vector<trace::payload_record> descriptors_; // read, of the node that follows
   void exec_ready(process_state& p, exec_state& x);
   void destroy_exec(process_state& p, std::uint64_t handle, const event_view* by);
