@@ -55,7 +55,7 @@ struct pointer_ref {
   std::uint64_t offset = 0; // of the pointer inside the parameter (bytes)
   std::uint64_t allocation = 0, allocation_bytes = 0, allocation_offset = 0;
   std::vector<stack_frame> allocated_at, freed_at; // of the first pointer of a finding
-  std::string owner_now;              // who has the address now; empty = nobody
+  std::string owner_now;                           // who has the address now; empty = nobody
   std::string allocated_in, freed_in; // file names of the library or program that did it; empty if not known
 };
 
@@ -90,8 +90,8 @@ struct finding {
   std::uint64_t count = 1;         // calls at which it was found
   std::uint64_t not_listed = 0;    // further findings of this kind, for which there was no room
   std::vector<cascade_call> cascade;
-  bool over_gap = false;   // records are missing that it hangs on: suspected, whatever the rule says
-  std::string after;       // fingerprint of the finding this one followed in the same capture
+  bool over_gap = false; // records are missing that it hangs on: suspected, whatever the rule says
+  std::string after;     // fingerprint of the finding this one followed in the same capture
   // Stable over runs, rebuilds, added lines and ASLR; the second finding of the same one has "-2" behind it, and so on.
   std::string fingerprint;
   bool suppressed = false;

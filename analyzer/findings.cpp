@@ -255,8 +255,8 @@ void finding_store::count(int index, const subject& s) {
   finding& f = findings_[static_cast<std::size_t>(index)];
   tally& t = tallies_[static_cast<std::size_t>(index)];
   const event_view& v = s.view();
-  const auto call = v.event == nullptr ? std::pair<std::uint64_t, std::uint32_t>()
-                                       : std::pair(v.event->begin, v.thread->index);
+  const auto call =
+      v.event == nullptr ? std::pair<std::uint64_t, std::uint32_t>() : std::pair(v.event->begin, v.thread->index);
   if (v.event == nullptr || t.process != v.process || t.call != call) ++f.count;
   t.process = v.process;
   t.call = call;

@@ -56,12 +56,12 @@ struct captured_write {
 
 // What a capture's own thread did outside of it, while it was open.
 struct side_work {
-  kept_call escaped; // the first launch, copy or set on a stream that is not part of it
-  kept_call reader;  // the first that reads what the capture writes
+  kept_call escaped;        // the first launch, copy or set on a stream that is not part of it
+  kept_call reader;         // the first that reads what the capture writes
   bool reads_fresh = false; // that one, from memory that was allocated during the capture and nothing has filled since
   std::uint64_t launches = 0, operations = 0;
   std::uint64_t to_named = 0; // launches on streams that are no default streams
-  kept_call load; // the first that loaded code
+  kept_call load;             // the first that loaded code
   std::uint64_t loads = 0, slow_calls = 0;
   std::int64_t load_ns = 0;
 };

@@ -31,15 +31,16 @@ bool becomes_node(call_class c) {
          c == call_class::mem_op || c == call_class::alloc || c == call_class::free;
 }
 
-// Refused for a reason of its own, not because of the capture. Who allocates looks at what it got, and who asks for what
-// a device cannot do goes on without.
+// Refused for a reason of its own, not because of the capture. Who allocates looks at what it got, and who asks for
+// what a device cannot do goes on without.
 bool perhaps_a_probe(const kept_call& refused) {
   constexpr int not_supported = 801;
   return refused.event.result != 900 &&
          (refused.event.result == not_supported || refused.call->cls == call_class::alloc);
 }
 
-// Whether the memory at the address was allocated after that time: nothing that ran before can have left a result in it.
+// Whether the memory at the address was allocated after that time: nothing that ran before can have left a result in
+// it.
 bool made_since(const process_state& p, std::uint64_t address, std::int64_t ns) {
   const auto block = p.blocks.find(address);
   if (block) return block->made_thread != 0 && block->made_ns >= ns;
@@ -129,7 +130,7 @@ void model::note_refused(event_view& v) {
   if (e.result != 900 && (is_capture_result(e.result) || v.broke_capture || !becomes_node(v.call->cls))) return;
   capture_state& c = *v.capture;
   const bool copies = v.call->cls == call_class::memcpy, sets = v.call->cls == call_class::memset;
-  if ((copies || sets) && e.arg[0] != 0 && e.arg[2] == 0) return;  // of nothing
+  if ((copies || sets) && e.arg[0] != 0 && e.arg[2] == 0) return; // of nothing
   if (v.call->cls == call_class::free && e.arg[0] == 0) return;
   if (c.dropped.size() >= most_dropped) return;
   dropped_call d;
@@ -181,7 +182,8 @@ void model::note_beside(process_state& p, event_view& v) {
     const auto reads = [&](const captured_write& w) { return overlap(w.address, w.bytes, e.arg[1], e.arg[2]); };
     const bool fresh = b.launches == 0 && made_since(p, e.arg[1], c.begin_ns);
     // What can be told to be wrong is told before what may be right.
-    if ((b.reader.call == nullptr || (fresh && !b.reads_fresh)) && std::any_of(c.writes.begin(), c.writes.end(), reads)) {
+    if ((b.reader.call == nullptr || (fresh && !b.reads_fresh)) &&
+        std::any_of(c.writes.begin(), c.writes.end(), reads)) {
       b.reader = keep(v);
       b.reads_fresh = fresh;
     }
@@ -226,8 +228,7 @@ void model::note_capture_end(process_state& p, event_view& v, capture_state& c) 
 
 // Once the nodes of the graph are known, or never will be (`x` null): then no replay lacks anything, and the program
 // may have noticed.
-void model::judge_dropped(process_state& p, graph_state& g, const exec_state* x, bool whole,
-                          std::vector<notice>& out) {
+void model::judge_dropped(process_state& p, graph_state& g, const exec_state* x, bool whole, std::vector<notice>& out) {
   if (!g.lacking) return;
   for (dropped_call& d : g.lacking->dropped) {
     if (x != nullptr && added_by_hand(*x, d)) continue;

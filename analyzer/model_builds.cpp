@@ -85,8 +85,7 @@ void model::work_between(process_state& p, const event_view& v) {
   if (!launches_graph && cls != call_class::launch && cls != call_class::memcpy && cls != call_class::memset &&
       cls != call_class::memcpy_sync && cls != call_class::memset_sync && cls != call_class::host_func)
     return;
-  for (failed_build& f : p.failed_builds)
-    f.other_work = f.other_work || !launches_graph || f.exec != v.event->arg[0];
+  for (failed_build& f : p.failed_builds) f.other_work = f.other_work || !launches_graph || f.exec != v.event->arg[0];
 }
 
 // An exec was made or updated: it takes the place of one that could not be.

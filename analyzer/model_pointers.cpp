@@ -337,7 +337,8 @@ void model::read_node(process_state& p, exec_state& x, const event_view& v, cons
     add_host(p, x, v, at(n.value[1], operand::data), 1, n.value[2]);
     break;
   case node_type::batch_mem_op:
-    for (std::size_t i = 0; i + 16 <= payload.size(); i += 16) add_pointer(p, x, at(word_at(payload, i), operand::batch));
+    for (std::size_t i = 0; i + 16 <= payload.size(); i += 16)
+      add_pointer(p, x, at(word_at(payload, i), operand::batch));
     break;
   default:
     break;
@@ -438,8 +439,7 @@ void model::stacks_gone(process_state& p, exec_state& x, const event_view& v) {
     allocation& a = *u.memory;
     if (a.kind != memory_kind::stack || (!a.live && a.end_proved)) continue;
     const bool thread_ended = has_ended(p.trace, a.made_thread, v.event->begin);
-    const bool returned =
-        sp != 0 && a.made_thread == v.thread->index && sp < a.stack_high && a.base + a.size <= sp;
+    const bool returned = sp != 0 && a.made_thread == v.thread->index && sp < a.stack_high && a.base + a.size <= sp;
     if (!thread_ended && !returned) continue;
     const bool proved = thread_ended || on_one_stack(p.trace, x.site, v.event->stack);
     if (!a.live && !proved) continue; // no more than was known

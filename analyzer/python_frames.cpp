@@ -37,7 +37,11 @@ std::string unescaped(std::string_view text) {
     const bool whole = digits != 0 && text.size() >= 2 + digits;
     const char* const last = whole ? text.data() + 2 + digits : text.data();
     const bool number = whole && std::from_chars(text.data() + 2, last, c, 16).ptr == last;
-    const bool written = number && (kind == 'x' ? c < 0x20 || c >= 0x7f : kind == 'u' ? c > 0xff : c > 0xffff) && c < 0x110000;
+    const bool written = number &&
+                         (kind == 'x'   ? c < 0x20 || c >= 0x7f
+                          : kind == 'u' ? c > 0xff
+                                        : c > 0xffff) &&
+                         c < 0x110000;
     if (written) {
       add_utf8(out, c);
       text.remove_prefix(2 + digits);

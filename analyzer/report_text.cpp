@@ -147,7 +147,7 @@ void write_pointers(page& out, const finding& found) {
   }
   const std::uint64_t all = std::max<std::uint64_t>(found.uses, found.pointers.size());
   if (all <= lines) return;
-  std::string text = fmt::format("and {} more", some(all - lines, "use"));
+  std::string text = fmt::format("and {}", some(all - lines, "more use"));
   if (found.nodes > 0) text += fmt::format("; {} of {} in all", some(found.nodes, "node"), some(found.graphs, "graph"));
   out.line(4, text);
 }
@@ -196,7 +196,8 @@ void write_finding(page& out, const finding& found, const report_data& data) {
     }
     out.line(2, first);
   }
-  if (found.not_listed > 0) out.line(2, fmt::format("{} more like this {} not listed", found.not_listed, found.not_listed == 1 ? "is" : "are"));
+  if (found.not_listed > 0)
+    out.line(2, fmt::format("{} more like this {} not listed", found.not_listed, found.not_listed == 1 ? "is" : "are"));
   if (!found.remediation.empty())
     out.line(2, out.paint(ink::bold, "fix") + ": " + printable(found.remediation, most_message_bytes));
   if (!found.doc.empty()) out.line(2, "see: " + shown(found.doc));

@@ -18,9 +18,9 @@ field_value absent() { return {}; }
 // FNV-1a. Generations count in one process, and in one map of it; memory of the host that nobody registered has none.
 std::int64_t id_of(const traced_process& t, const allocation& a) {
   std::uint64_t h = 0xcbf29ce484222325ull;
-  for (const std::uint64_t part : {std::uint64_t{t.pid}, static_cast<std::uint64_t>(t.clock_ns),
-                                   static_cast<std::uint64_t>(a.kind == memory_kind::block), a.generation,
-                                   a.generation != 0 ? 0 : a.base}) {
+  for (const std::uint64_t part :
+       {std::uint64_t{t.pid}, static_cast<std::uint64_t>(t.clock_ns),
+        static_cast<std::uint64_t>(a.kind == memory_kind::block), a.generation, a.generation != 0 ? 0 : a.base}) {
     for (int shift = 0; shift < 64; shift += 8) h = (h ^ (part >> shift & 0xff)) * 0x100000001b3ull;
   }
   return static_cast<std::int64_t>(h >> 1);

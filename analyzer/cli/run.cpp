@@ -276,10 +276,10 @@ int watched_run::report() {
     say(fmt::format("the program was ended by signal {} ({})", signal, strsignal(signal)));
   }
   if (data.summary.events == 0 && !removed && !in_.options.flag("allow-empty")) {
-    say(switched_off()           ? "no driver call was seen: CAPTURESAN=off is in the environment"
-        : !data.uncovered.empty() ? "no driver call was seen, because of what is not covered"
-                                  : fmt::format("no driver call was seen; `capturesan doctor -- {}` looks for the reason",
-                                                in_.program[0]));
+    say(switched_off() ? "no driver call was seen: CAPTURESAN=off is in the environment"
+        : !data.uncovered.empty()
+            ? "no driver call was seen, because of what is not covered"
+            : fmt::format("no driver call was seen; `capturesan doctor -- {}` looks for the reason", in_.program[0]));
   } else if (verdict_of(data) == verdict::nothing_captured && !removed && !in_.options.flag("allow-empty")) {
     say("no capture and no graph was seen, so nothing was judged; --allow-empty accepts that");
   } else if (verdict_of(data) == verdict::clean && !data.summary.notes.empty()) {

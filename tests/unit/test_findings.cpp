@@ -129,7 +129,8 @@ TEST_CASE("both operands of a copy: a finding each, found once by one launch") {
 TEST_CASE("a suspicion about an allocation does not hide what is proved about it") {
   trace_builder b;
   b.call(1, {.symbol = "cuMemAlloc_v2", .arg = {buf, 4096}});
-  b.function(1, function, "gemm", {{std::uint16_t{0}, std::uint16_t{16}}});
+  const std::vector<std::pair<std::uint16_t, std::uint16_t>> layout = {{std::uint16_t{0}, std::uint16_t{16}}};
+  b.function(1, function, "gemm", layout);
   const std::uint64_t block[] = {buf, 7};
   trace::node_record kernel{}, set{};
   kernel.value[0] = function;
