@@ -10,6 +10,8 @@
 
 namespace capturesan {
 
+inline constexpr std::size_t most_pointers = 64; // listed of one finding
+
 enum class severity : std::uint8_t { note, warning, error };
 enum class confidence : std::uint8_t { suspected, likely, proved };
 
@@ -43,15 +45,17 @@ struct graph_ref {
 };
 
 struct pointer_ref {
+  int graph = 0; // of the exec
   std::uint64_t address = 0;
   std::uint32_t node = 0;   // index in the graph
   std::string node_type;    // kernel | memcpy | memset | ...
+  std::string operand;      // parameter | destination | source | data | operand
   std::string kernel;       // demangled; empty for other nodes
   int parameter = -1;       // ordinal, -1 for other nodes
   std::uint64_t offset = 0; // of the pointer inside the parameter (bytes)
   std::uint64_t allocation = 0, allocation_bytes = 0, allocation_offset = 0;
-  std::vector<stack_frame> allocated_at, freed_at;
-  std::string owner_now;              // who has the address now; empty = nobody
+  std::vector<stack_frame> allocated_at, freed_at; // of the first pointer of a finding
+  std::string owner_now;                           // who has the address now; empty = nobody
   std::string allocated_in, freed_in; // file names of the library or program that did it; empty if not known
 };
 
@@ -78,14 +82,18 @@ struct finding {
   thread_ref thread;
   std::optional<capture_ref> capture;
   std::optional<graph_ref> graph;
-  std::vector<pointer_ref> pointers;
+  std::vector<pointer_ref> pointers; // the first most_pointers of them
+  std::uint64_t uses = 0;            // addresses in nodes that the finding is about, listed or not
+  std::uint64_t nodes = 0, graphs = 0;
   std::vector<stack_frame> stack;  // native, innermost first, without the shim's own frames
   std::vector<stack_frame> python; // innermost first
-  std::uint64_t count = 1;         // how often it was found (same fingerprint)
+  std::uint64_t count = 1;         // calls at which it was found
+  std::uint64_t not_listed = 0;    // further findings of this kind, for which there was no room
   std::vector<cascade_call> cascade;
-  bool over_gap = false;   // records are missing that it hangs on: suspected, whatever the rule says
-  std::string after;       // fingerprint of the finding this one followed in the same capture
-  std::string fingerprint; // stable over runs, rebuilds, added lines and ASLR
+  bool over_gap = false; // records are missing that it hangs on: suspected, whatever the rule says
+  std::string after;     // fingerprint of the finding this one followed in the same capture
+  // Stable over runs, rebuilds, added lines and ASLR; the second finding of the same one has "-2" behind it, and so on.
+  std::string fingerprint;
   bool suppressed = false;
   std::string suppressed_by; // reason given in the suppression
 };

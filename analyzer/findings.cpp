@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::size_t most_cascade = 64;
 constexpr std::size_t fingerprint_frames = 3;
+constexpr std::size_t most_alike = 256; // findings of one fingerprint
 constexpr std::string_view shim_name = "libcapturesan.so";
 
 std::string file_name(std::string_view path) {
@@ -58,6 +59,13 @@ void add_frames(std::string& all, const std::vector<stack_frame>& stack) {
     ++used;
   }
 }
+
+bool groups_by(const rule& r, field_id id) {
+  return std::find(r.group_by.begin(), r.group_by.end(), id) != r.group_by.end();
+}
+
+// What differs from run to run although the mistake is the same.
+bool is_fleeting(field_id id) { return id == field_id::mem_id || info(id).type == field_type::address; }
 
 // The insides of the simulated driver's CUDA runtime say nothing about the program.
 bool is_our_runtime(std::string_view symbol) { return symbol.find("capturesan::runtime::") != symbol.npos; }
@@ -115,34 +123,38 @@ capture_ref finding_store::capture(process_state& p, const capture_state& c) {
   return r;
 }
 
-pointer_ref finding_store::pointer(process_state& p, const subject& s) {
+pointer_ref finding_store::pointer(process_state& p, const subject& s, bool whole) {
   const pointer_use& u = *s.pointer;
   const exec_node& n = s.view().exec->nodes[u.node];
   const allocation& a = u.owner();
   pointer_ref r;
+  r.graph = s.view().exec->id;
   r.address = u.address;
   r.node = n.index;
   r.node_type = show(field_id::param_node_type, s.get(field_id::param_node_type));
+  r.operand = show(field_id::param_operand, s.get(field_id::param_operand));
   r.kernel = s.kernel_name();
   r.parameter = u.parameter;
   r.offset = u.offset;
   r.allocation = a.base;
   r.allocation_bytes = a.size;
   r.allocation_offset = u.address - a.base;
-  r.allocated_at = stack(p, a.made_stack);
-  r.freed_at = stack(p, a.freed_stack);
   r.owner_now = s.owner_now();
   r.allocated_in = s.place_of(a.made_stack);
   r.freed_in = s.place_of(a.freed_stack);
+  if (!whole) return r;
+  r.allocated_at = stack(p, a.made_stack);
+  r.freed_at = stack(p, a.freed_stack);
   return r;
 }
 
-// Only the first launch from a place has a whole stack; all have their caller.
-std::vector<stack_frame> finding_store::launch_stack(process_state& p, const event_view& v) {
+std::span<const std::uint64_t> finding_store::addresses_of(const process_state& p, const event_view& v) {
+  const std::span<const std::uint64_t> own = p.trace.stack(v.event->stack);
+  if (!own.empty() || v.exec == nullptr || v.call->cls != trace::call_class::graph_launch) return own;
   for (const auto& [caller, first] : v.exec->launch_sites) {
-    if (caller == v.event->arg[1]) return stack(p, first);
+    if (caller == v.event->arg[1]) return p.trace.stack(first);
   }
-  return v.event->arg[1] == 0 ? std::vector<stack_frame>{} : frames(p, std::span(&v.event->arg[1], 1));
+  return v.event->arg[1] == 0 ? own : std::span(&v.event->arg[1], 1);
 }
 
 finding finding_store::make(const rule& r, const subject& s, const rule_variant* variant) {
@@ -164,9 +176,7 @@ finding finding_store::make(const rule& r, const subject& s, const rule_variant*
     f.result = v.event->result;
     if (f.returned) f.result_name = result_name(f.result);
     f.thread = thread(p, v.thread->index);
-    f.stack = stack(p, v.event->stack);
-    if (f.stack.empty() && v.exec != nullptr && v.call->cls == trace::call_class::graph_launch)
-      f.stack = launch_stack(p, v);
+    f.stack = frames(p, addresses_of(p, v));
     f.python = python_frames(v.python);
     f.runtime_api = v.runtime_call;
   } else {
@@ -175,7 +185,7 @@ finding finding_store::make(const rule& r, const subject& s, const rule_variant*
   if (v.capture != nullptr) f.capture = capture(p, *v.capture);
   if (v.exec != nullptr)
     f.graph = graph_ref{v.exec->id, v.is_replay ? v.exec->replays : 0, v.exec->nodes.size(), v.exec->place};
-  if (s.pointer != nullptr) f.pointers.push_back(pointer(p, s));
+  if (s.pointer != nullptr) f.pointers.push_back(pointer(p, s, true));
   if (v.after_culprit && v.capture != nullptr && v.capture->culprit_finding >= 0) {
     f.after = findings_[static_cast<std::size_t>(v.capture->culprit_finding)].fingerprint;
   }
@@ -202,36 +212,104 @@ void finding_store::doubt(finding& f, const subject& s) {
 }
 
 // Rule, call, the nearest callers by module and symbol, and what the rule groups by. Nothing that a rebuild, another
-// load address or an added line would change.
+// load address or an added line would change. Findings may have it in common; a number behind it counts them.
 std::string finding_store::fingerprint(const rule& r, const subject& s, const finding& f) {
   std::string all = r.about.id + '\n' + f.api;
   add_frames(all, f.python);
   add_frames(all, f.stack);
-  for (const field_id g : r.group_by) all += '\n' + std::string(info(g).name) + '=' + show(g, s.get(g));
+  for (const field_id g : r.group_by) {
+    if (!is_fleeting(g)) all += '\n' + std::string(info(g).name) + '=' + show(g, s.get(g));
+  }
+  if (groups_by(r, field_id::mem_id) && !f.pointers.empty()) { // of the first of its uses
+    const pointer_ref& u = f.pointers.front();
+    all += fmt::format("\n{} {} {} {}", u.kernel.empty() ? u.node_type : u.kernel, u.operand, u.parameter, u.offset);
+    add_frames(all, u.allocated_at);
+  }
   return digest(all);
 }
 
-int finding_store::add(const rule& r, const subject& s, const rule_variant* variant) {
-  finding f = make(r, s, variant);
-  const auto [it, fresh] = by_fingerprint_.try_emplace(f.fingerprint, static_cast<int>(findings_.size()));
-  if (!fresh) {
-    finding& known = findings_[static_cast<std::size_t>(it->second)];
-    ++known.count;
-    const bool sure_now = known.over_gap && !f.over_gap; // seen again where nothing is missing
-    const bool worse = f.sev > known.sev && f.conf >= known.conf;
-    const bool surer = f.sev >= known.sev && f.conf > known.conf; // a look-alike is excluded this time
-    if (sure_now || worse || surer) {
-      known.sev = f.sev;
-      known.conf = f.conf;
-      known.message = std::move(f.message);
-      known.over_gap = f.over_gap;
-      if (on_new_) on_new_(known);
-    }
-    return it->second;
+// The exact place: return addresses, relative to what they are in, and lines of Python.
+void finding_store::add_place(std::string& all, const process_state& p, std::span<const std::uint64_t> addresses) {
+  for (const std::uint64_t address : addresses) {
+    const traced_module* m = p.trace.module_at(address);
+    const std::string module = m == nullptr ? std::string() : file_name(m->path);
+    if (is_nobodys(module) || module.starts_with(shim_name)) continue;
+    all += fmt::format("\n{}+{:x}", module, m == nullptr ? address : address - m->bias);
   }
+}
+
+// What makes two findings different in this run.
+std::string finding_store::identity(const rule& r, const subject& s, const rule_variant* variant) {
+  const event_view& v = s.view();
+  const auto sev = variant != nullptr && variant->sev ? *variant->sev : r.about.sev;
+  const auto conf = variant != nullptr && variant->conf ? *variant->conf : r.about.conf;
+  std::string all = fmt::format("{}\n{}{}", r.about.id, static_cast<int>(sev), static_cast<int>(conf));
+  for (const field_id g : r.group_by) all += '\n' + show(g, s.get(g));
+  if (v.event == nullptr) return all;
+  all += '\n';
+  all += v.call->api;
+  if (groups_by(r, field_id::mem_id)) return all;
+  all += '\n';
+  all += v.python;
+  add_place(all, *v.process, addresses_of(*v.process, v));
+  if (s.fork != nullptr) {
+    all += "\nforked";
+    add_place(all, *v.process, v.process->trace.stack(v.capture->members.at(*s.fork).fork_stack));
+  }
+  return all;
+}
+
+// Another use of what a finding is about, or the same again.
+void finding_store::count(int index, const subject& s) {
+  finding& f = findings_[static_cast<std::size_t>(index)];
+  tally& t = tallies_[static_cast<std::size_t>(index)];
+  const event_view& v = s.view();
+  const auto call =
+      v.event == nullptr ? std::pair<std::uint64_t, std::uint32_t>() : std::pair(v.event->begin, v.thread->index);
+  if (v.event == nullptr || t.process != v.process || t.call != call) ++f.count;
+  t.process = v.process;
+  t.call = call;
+  if (s.pointer == nullptr || v.exec == nullptr) return;
+  const std::pair node(v.exec->id, s.pointer->node);
+  ++f.uses;
+  f.nodes += t.node != node ? 1 : 0;
+  t.node = node;
+  t.graphs.insert(v.exec->id);
+  f.graphs = t.graphs.size();
+  const bool listed = f.uses == 1; // by make()
+  if (!listed && f.pointers.size() < most_pointers) f.pointers.push_back(pointer(*v.process, s, false));
+}
+
+int finding_store::add(const rule& r, const subject& s, const rule_variant* variant) {
+  std::string key = digest(identity(r, s, variant));
+  if (const auto known = by_identity_.find(key); known != by_identity_.end()) {
+    count(known->second, s);
+    finding& f = findings_[static_cast<std::size_t>(known->second)];
+    if (f.over_gap && evidence_is_whole(s)) { // seen again where nothing is missing
+      const finding again = make(r, s, variant);
+      f.conf = again.conf;
+      f.message = again.message;
+      f.over_gap = false;
+      if (on_new_) on_new_(f);
+    }
+    return known->second;
+  }
+  finding f = make(r, s, variant);
+  alike& same = by_fingerprint_[f.fingerprint];
+  if (same.count == most_alike) {
+    ++findings_[static_cast<std::size_t>(same.last)].not_listed;
+    return same.last;
+  }
+  if (++same.count > 1) f.fingerprint += fmt::format("-{}", same.count);
+  const int index = static_cast<int>(findings_.size());
+  same.last = index;
+  by_identity_.emplace(std::move(key), index);
+  f.count = 0;
   findings_.push_back(std::move(f));
+  tallies_.emplace_back();
+  count(index, s);
   if (on_new_) on_new_(findings_.back());
-  return it->second;
+  return index;
 }
 
 void finding_store::add_cascade(std::vector<cascade_call>& list, const cascade_call& c) {

@@ -1,10 +1,13 @@
-// The findings so far: one for each fingerprint, with what hangs under it.
+// The findings so far: one for each rule, call, exact place and whatever the rule groups by, with what hangs under it.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <set>
+#include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "analyzer/finding.h"
@@ -38,16 +41,33 @@ class finding_store {
   std::vector<stack_frame> frames(process_state& p, std::span<const std::uint64_t> addresses);
 
  private:
-  std::vector<stack_frame> launch_stack(process_state& p, const event_view& v);
+  // Of the call; only the first launch from a place has a whole stack, all have their caller.
+  static std::span<const std::uint64_t> addresses_of(const process_state& p, const event_view& v);
   finding make(const rule& r, const subject& s, const rule_variant* variant);
-  pointer_ref pointer(process_state& p, const subject& s);
+  pointer_ref pointer(process_state& p, const subject& s, bool whole); // whole: with the stacks of the allocation
   static void doubt(finding& f, const subject& s);
   static std::string fingerprint(const rule& r, const subject& s, const finding& f);
+  static std::string identity(const rule& r, const subject& s, const rule_variant* variant);
+  static void add_place(std::string& all, const process_state& p, std::span<const std::uint64_t> addresses);
+  void count(int index, const subject& s);
 
   std::shared_ptr<symbolizer> names_;
   std::function<void(finding&)> on_new_;
   std::vector<finding> findings_;
-  std::unordered_map<std::string, int> by_fingerprint_;
+  // What was counted last of a finding.
+  struct tally {
+    const process_state* process = nullptr;
+    std::pair<std::uint64_t, std::uint32_t> call; // its begin and thread
+    std::pair<int, std::uint32_t> node;           // exec and node
+    std::set<int> graphs;
+  };
+  struct alike {
+    std::size_t count = 0;
+    int last = 0;
+  };
+  std::vector<tally> tallies_; // one for each finding
+  std::unordered_map<std::string, int> by_identity_;
+  std::unordered_map<std::string, alike> by_fingerprint_;
   std::int64_t start_ns_ = 0;
 };
 

@@ -70,6 +70,7 @@ class comparison {
     if (a_.nodes.size() != b_.nodes.size()) {
       add(kind::topology, 0, {}, -1, 0, fmt::format("{} nodes", a_.nodes.size()),
           fmt::format("{} nodes", b_.nodes.size()));
+      out_.back().node_type.clear(); // it is about no node
       return std::move(out_);
     }
     for (std::size_t i = 0; i < a_.nodes.size(); ++i) {

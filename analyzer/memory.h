@@ -48,6 +48,8 @@ struct allocation {
   std::uint64_t freed_on = 0, freed_in = 0; // that stream (stream_key), and the context
   std::uint32_t opened = 0;                 // ipc: how often, beyond the first time
   std::uint64_t stack_high = 0;             // stack: upper end of that stack
+  bool thread_ended = false;                // stack: gone with its thread
+  bool end_proved = true; // stack: false if the launch that showed its end may have been made on another stack
 
   bool contains(std::uint64_t address) const { return address - base < size; }
 };

@@ -100,7 +100,13 @@ last_record last_record_of(const event_view& v) {
 pointer_state state_of(const process_state& p, const pointer_use& use, std::int64_t entry_ns) {
   // What goes while the call is under way was there when it was made: a callback may free what it was passed.
   if (!use.memory->live && use.memory->freed_ns > entry_ns) return pointer_state::live;
-  if (!use.memory->live) return p.memory.find(use.address) ? pointer_state::other_owner : pointer_state::unmapped;
+  if (!use.memory->live) {
+    const auto now = p.memory.find(use.address);
+    if (!now) return pointer_state::unmapped;
+    // Registering moves nothing: what is page-locked again at that address is what was there.
+    const bool again = now->kind == memory_kind::registered && use.memory->kind == memory_kind::registered;
+    return again ? pointer_state::live : pointer_state::other_owner;
+  }
   if (!use.block || use.block->live) return pointer_state::live;
   // A block of a private pool is kept for the graphs of that pool, whatever the framework says about it. A pool may
   // hand out blocks without a capture too (a warm-up that is part of it, a pool put back into an earlier state), from
@@ -201,6 +207,7 @@ void model::apply_call(process_state& p, event_view& v, const thread_cursor& rec
   }
   if (v.on_capturing_stream) count_work(p, v);
   if (in_capture) note_beside(p, v);
+  if (!p.failed_builds.empty() && !v.on_capturing_stream) work_between(p, v);
   switch (cls) {
   case call_class::capture_begin:
     begin_capture(p, v);
@@ -240,12 +247,9 @@ void model::apply_call(process_state& p, event_view& v, const thread_cursor& rec
   case call_class::graph_create:
     p.graphs[e.arg[0]] = {};
     break;
-  case call_class::graph_clone: {
-    const auto original = p.graphs.find(e.arg[1]);
-    const graph_state copy = original == p.graphs.end() ? graph_state{} : original->second;
-    p.graphs[e.arg[0]] = copy;
+  case call_class::graph_clone:
+    graph_cloned(p, v);
     break;
-  }
   case call_class::graph_edit:
     // A call that changes a node names only the node.
     (e.arg[0] != 0 ? p.graphs[e.arg[0]].edited_ns : p.node_edited_ns) = v.at_ns;

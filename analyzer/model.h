@@ -97,7 +97,7 @@ class model {
   static void note_refused(event_view& v);
   static void note_beside(process_state& p, event_view& v);
   static void note_capture_end(process_state& p, event_view& v, capture_state& c);
-  static void judge_dropped(const process_state& p, graph_state& g, const exec_state* x, bool whole,
+  static void judge_dropped(process_state& p, graph_state& g, const exec_state* x, bool whole,
                             std::vector<notice>& out);
   static void graph_destroyed(process_state& p, event_view& v);
   static void abandoned_at_end(process_state& p, std::vector<notice>& out);
@@ -116,6 +116,8 @@ class model {
 
   // model_builds.cpp
   static void build_failed(process_state& p, event_view& v);
+  static void graph_cloned(process_state& p, const event_view& v);
+  static void work_between(process_state& p, const event_view& v);
   static void build_succeeded(process_state& p, event_view& v, const exec_state& x);
   static void builds_at_launch(process_state& p, event_view& v);
   static void builds_at_end(process_state& p, std::vector<notice>& out);
@@ -164,7 +166,7 @@ class model {
   void host_gone(process_state& p, const event_view& v);
   static void registered_gone(process_state& p, exec_state& x, std::uint64_t base, std::uint64_t size,
                               const event_view& v);
-  void stacks_gone(process_state& p, const exec_state& x, const event_view& v);
+  void stacks_gone(process_state& p, exec_state& x, const event_view& v);
   std::vector<trace::payload_record> descriptors_; // read, of the node that follows
   node_window window_;                             // of the node that is read
   std::uint64_t top_nodes_ = 0;                    // read before it, outside of child graphs

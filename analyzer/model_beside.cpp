@@ -26,6 +26,28 @@ bool writes_memory(call_class c) {
          c == call_class::memset_sync;
 }
 
+bool becomes_node(call_class c) {
+  return c == call_class::launch || c == call_class::memcpy || c == call_class::memset || c == call_class::host_func ||
+         c == call_class::mem_op || c == call_class::alloc || c == call_class::free;
+}
+
+// Refused for a reason of its own, not because of the capture. Who allocates looks at what it got, and who asks for
+// what a device cannot do goes on without.
+bool perhaps_a_probe(const kept_call& refused) {
+  constexpr int not_supported = 801;
+  return refused.event.result != 900 &&
+         (refused.event.result == not_supported || refused.call->cls == call_class::alloc);
+}
+
+// Whether the memory at the address was allocated after that time: nothing that ran before can have left a result in
+// it.
+bool made_since(const process_state& p, std::uint64_t address, std::int64_t ns) {
+  const auto block = p.blocks.find(address);
+  if (block) return block->made_thread != 0 && block->made_ns >= ns;
+  const auto memory = p.memory.find(address);
+  return memory && memory->made_ns >= ns;
+}
+
 // A captured copy to the place where the dropped one would have written, or a set over all of it.
 bool takes_its_place(const captured_write& w, const dropped_call& d) {
   if (w.operation <= d.operations || d.target == 0) return false;
@@ -103,16 +125,23 @@ void model::note_captured(process_state& p, event_view& v) {
 // puts another in its place before the capture ends.
 void model::note_refused(event_view& v) {
   const trace::event& e = *v.event;
-  if (e.result != 900 || !v.on_capturing_stream || v.status != trace::capture_status::active) return;
+  if (!v.on_capturing_stream || v.status != trace::capture_status::active) return;
+  // For another reason than the capture only calls count that would have become a node.
+  if (e.result != 900 && (is_capture_result(e.result) || v.broke_capture || !becomes_node(v.call->cls))) return;
   capture_state& c = *v.capture;
-  const bool copies = v.call->cls == call_class::memcpy;
-  if (copies && e.arg[0] != 0 && e.arg[2] == 0) return; // of nothing
+  const bool copies = v.call->cls == call_class::memcpy, sets = v.call->cls == call_class::memset;
+  if ((copies || sets) && e.arg[0] != 0 && e.arg[2] == 0) return; // of nothing
+  if (v.call->cls == call_class::free && e.arg[0] == 0) return;
   if (c.dropped.size() >= most_dropped) return;
   dropped_call d;
   d.about = keep(v);
   if (copies) {
     d.target = e.arg[0];
     d.source = e.arg[1];
+    d.bytes = e.arg[2];
+  }
+  if (sets && e.result != 900) {
+    d.target = e.arg[0];
     d.bytes = e.arg[2];
   }
   d.operations = c.operations;
@@ -143,11 +172,21 @@ void model::note_beside(process_state& p, event_view& v) {
   }
   if (!own || v.on_capturing_stream || (cls != call_class::launch && !writes_memory(cls))) return;
   ++b.operations;
-  if (cls == call_class::launch && b.launches++ == 0) b.escaped = keep(v);
+  if (cls == call_class::launch) {
+    const stream_kind kind = kind_of_stream(v);
+    b.to_named += kind != stream_kind::legacy && kind != stream_kind::per_thread ? 1 : 0;
+    if (b.launches++ == 0) b.escaped = keep(v);
+  }
   if (b.escaped.call == nullptr) b.escaped = keep(v);
   if (cls == call_class::memcpy || cls == call_class::memcpy_sync) {
     const auto reads = [&](const captured_write& w) { return overlap(w.address, w.bytes, e.arg[1], e.arg[2]); };
-    if (b.reader.call == nullptr && std::any_of(c.writes.begin(), c.writes.end(), reads)) b.reader = keep(v);
+    const bool fresh = b.launches == 0 && made_since(p, e.arg[1], c.begin_ns);
+    // What can be told to be wrong is told before what may be right.
+    if ((b.reader.call == nullptr || (fresh && !b.reads_fresh)) &&
+        std::any_of(c.writes.begin(), c.writes.end(), reads)) {
+      b.reader = keep(v);
+      b.reads_fresh = fresh;
+    }
   }
   if (writes_memory(cls)) { // the captured operation is not the last to write there any more
     std::erase_if(c.writes, [&](const captured_write& w) { return overlap(w.address, w.bytes, e.arg[0], e.arg[2]); });
@@ -162,6 +201,8 @@ void model::note_capture_end(process_state& p, event_view& v, capture_state& c) 
     n.what = own_event::work_escaped;
     n.capture = &c;
     n.reads_captured = b.reader.call != nullptr;
+    n.reads_fresh = b.reads_fresh;
+    n.default_stream = b.launches > 0 && b.to_named == 0;
     n.about = n.reads_captured ? b.reader : b.escaped;
     n.escaped_launches = b.launches;
     n.escaped_operations = b.operations;
@@ -187,8 +228,7 @@ void model::note_capture_end(process_state& p, event_view& v, capture_state& c) 
 
 // Once the nodes of the graph are known, or never will be (`x` null): then no replay lacks anything, and the program
 // may have noticed.
-void model::judge_dropped(const process_state& p, graph_state& g, const exec_state* x, bool whole,
-                          std::vector<notice>& out) {
+void model::judge_dropped(process_state& p, graph_state& g, const exec_state* x, bool whole, std::vector<notice>& out) {
   if (!g.lacking) return;
   for (dropped_call& d : g.lacking->dropped) {
     if (x != nullptr && added_by_hand(*x, d)) continue;
@@ -198,7 +238,13 @@ void model::judge_dropped(const process_state& p, graph_state& g, const exec_sta
     n.kept_capture = g.lacking;
     n.capture = g.lacking.get();
     const bool copies_unknown = g.lacking->writes_cut || (d.target == 0 && g.lacking->operations > d.operations);
-    if (copies_unknown || x == nullptr) {
+    if (n.about.call->cls == call_class::free && n.about.event.result != 900) {
+      auto memory = p.memory.find(n.about.event.arg[0]);
+      if (memory && x != nullptr && p.refused_frees.size() < most_dropped)
+        p.refused_frees.push_back({std::move(n), std::move(memory)});
+      continue;
+    }
+    if (copies_unknown || x == nullptr || perhaps_a_probe(n.about)) {
       n.instead = substitute::possible;
     } else if (g.lacking->kernels > d.kernels) {
       const bool may = !whole || kernel_may_copy(p, *x, d);
@@ -244,6 +290,11 @@ void model::abandoned_at_end(process_state& p, std::vector<notice>& out) {
 void model::at_end(process_state& p, std::vector<notice>& out) {
   if (p.trace.has_gaps()) return; // what is missing may be in the gap
   for (auto& [handle, g] : p.graphs) judge_dropped(p, g, nullptr, false, out);
+  if (p.trace.state == trace::process_state::ended) {
+    for (refused_free& f : p.refused_frees)
+      if (f.memory->live) out.push_back(std::move(f.told));
+  }
+  p.refused_frees.clear();
   abandoned_at_end(p, out);
   leaks_at_end(p, out);
   builds_at_end(p, out);

@@ -59,15 +59,43 @@ void model::build_failed(process_state& p, event_view& v) {
   f.graph = e.arg[1];
   f.exec = instantiates ? 0 : e.arg[0];
   f.from_capture = g != p.graphs.end() && g->second.capture != 0;
+  f.family = g != p.graphs.end() ? g->second.family : 0;
   if (p.failed_builds.size() >= most_failed_builds) p.failed_builds.erase(p.failed_builds.begin());
   p.failed_builds.push_back(std::move(f));
 }
 
+void model::graph_cloned(process_state& p, const event_view& v) {
+  const trace::event& e = *v.event;
+  const auto original = p.graphs.find(e.arg[1]);
+  if (original == p.graphs.end()) {
+    p.graphs[e.arg[0]] = {};
+    return;
+  }
+  if (original->second.family == 0) original->second.family = ++p.families;
+  const graph_state copy = original->second;
+  for (failed_build& f : p.failed_builds)
+    if (f.graph == e.arg[1]) f.family = copy.family;
+  p.graphs[e.arg[0]] = copy;
+}
+
+// Who looks at the result of an update may run the changed work call by call instead.
+void model::work_between(process_state& p, const event_view& v) {
+  const call_class cls = v.call->cls;
+  const bool launches_graph = cls == call_class::graph_launch;
+  if (!launches_graph && cls != call_class::launch && cls != call_class::memcpy && cls != call_class::memset &&
+      cls != call_class::memcpy_sync && cls != call_class::memset_sync && cls != call_class::host_func)
+    return;
+  for (failed_build& f : p.failed_builds) f.other_work = f.other_work || !launches_graph || f.exec != v.event->arg[0];
+}
+
 // An exec was made or updated: it takes the place of one that could not be.
 void model::build_succeeded(process_state& p, event_view& v, const exec_state& x) {
+  const auto g = p.graphs.find(v.event->arg[1]);
+  const std::uint64_t family = g == p.graphs.end() ? 0 : g->second.family;
   std::erase_if(p.failed_builds, [&](const failed_build& f) {
     const bool same_exec = f.exec != 0 && (f.exec == x.handle || (f.exec_gone && f.about.thread == v.thread->index));
-    if (f.graph != v.event->arg[1] && !same_exec) return false;
+    const bool same_graph = f.graph == v.event->arg[1] || (family != 0 && f.family == family);
+    if (!same_graph && !same_exec) return false;
     notice n = told(f);
     n.recovered = true;
     v.notices.push_back(std::move(n));
@@ -82,6 +110,7 @@ void model::builds_at_launch(process_state& p, event_view& v) {
     notice n = told(f);
     n.exec = v.exec;
     n.old_launched = true;
+    n.nothing_between = p.trace.level == trace::trace_level::full && !f.other_work;
     v.notices.push_back(std::move(n));
     return true;
   });

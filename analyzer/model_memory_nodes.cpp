@@ -190,6 +190,7 @@ void model::launch_memory(process_state& p, event_view& v) {
     g.bytes = b.bytes;
     g.allocated = b.freed < 0;
     g.orphaned = {};
+    g.named = false;
   }
   if (x.memory.faults.empty()) return;
   for (notice& n : x.memory.faults) {
@@ -265,20 +266,24 @@ void model::memory_event(process_state& p, event_view& v) {
 void model::orphan_memory(process_state& p, const exec_state& x, const event_view& v) {
   for (const auto& b : x.memory.blocks) {
     const auto it = p.graph_blocks.find(b.address);
-    if (it != p.graph_blocks.end() && it->second.allocated) it->second.orphaned = keep(v);
+    if (it == p.graph_blocks.end() || !it->second.allocated) continue;
+    it->second.orphaned = keep(v);
+    it->second.scratch = x.memory.free_on_launch && x.replays > 1;
   }
 }
 
 void model::leaks_at_end(process_state& p, std::vector<notice>& out) {
-  std::map<std::uint32_t, notice> by_site;
+  std::map<std::pair<std::uint32_t, bool>, notice> by_site;
   for (auto& [address, g] : p.graph_blocks) {
     if (!g.allocated || g.orphaned.call == nullptr) continue;
-    const auto [it, fresh] = by_site.try_emplace(g.orphaned.event.stack);
+    const bool scratch = g.scratch && !g.named;
+    const auto [it, fresh] = by_site.try_emplace({g.orphaned.event.stack, scratch});
     notice& n = it->second;
     if (fresh) {
       n = fault_of(memory_fault::leaked, address, 0);
       n.about = g.orphaned;
       n.count = 0;
+      n.scratch = scratch;
     }
     ++n.count;
     n.bytes += g.bytes;

@@ -101,6 +101,7 @@ bool model::add_pointer(process_state& p, exec_state& x, pointer_use use) {
   if (!a) { // perhaps memory that another graph allocates
     const auto other = p.graph_blocks.upper_bound(use.address);
     if (other != p.graph_blocks.begin() && use.address - std::prev(other)->first < std::prev(other)->second.bytes) {
+      std::prev(other)->second.named = true;
       x.memory.uses.push_back(std::move(use));
     }
     return false;
@@ -380,18 +381,20 @@ void model::read_node(process_state& p, exec_state& x, const event_view& v, cons
   if (n.type == node_type::conditional) ++x.bodies;
   x.nodes.push_back(std::move(node));
   x.content = add_to_content(x.content, n, payload);
-  const auto at = [&](std::uint64_t address) {
+  const auto at = [&](std::uint64_t address, operand role) {
     pointer_use u;
     u.address = address;
     u.node = place;
+    u.role = role;
     return u;
   };
   const auto side = [&](std::uint64_t address, std::uint64_t host, std::uint64_t array, std::uint64_t stack) {
     if ((n.value[3] & array) != 0) return;
+    const operand role = host == host_destination ? operand::destination : operand::source;
     if ((n.value[3] & host) == 0) {
-      add_range(p, x, at(address), (n.value[3] & in_rows) != 0 ? 0 : n.value[2]);
+      add_range(p, x, at(address, role), (n.value[3] & in_rows) != 0 ? 0 : n.value[2]);
     } else {
-      add_host(p, x, v, at(address), n.value[2], (n.value[3] & stack) != 0 ? n.value[4] : 0);
+      add_host(p, x, v, at(address, role), n.value[2], (n.value[3] & stack) != 0 ? n.value[4] : 0);
     }
   };
   switch (n.type) {
@@ -409,13 +412,14 @@ void model::read_node(process_state& p, exec_state& x, const event_view& v, cons
     if ((n.value[3] & host_source) != 0) x.host_operands.push_back({n.value[1], n.value[2], place, false});
     break;
   case node_type::memset:
-    add_range(p, x, at(n.value[0]), (n.value[3] & in_rows) != 0 ? 0 : n.value[2]);
+    add_range(p, x, at(n.value[0], operand::destination), (n.value[3] & in_rows) != 0 ? 0 : n.value[2]);
     break;
   case node_type::host:
-    add_host(p, x, v, at(n.value[1]), 1, n.value[2]);
+    add_host(p, x, v, at(n.value[1], operand::data), 1, n.value[2]);
     break;
   case node_type::batch_mem_op:
-    for (std::size_t i = 0; i + 16 <= payload.size(); i += 16) add_pointer(p, x, at(word_at(payload, i)));
+    for (std::size_t i = 0; i + 16 <= payload.size(); i += 16)
+      add_pointer(p, x, at(word_at(payload, i), operand::batch));
     break;
   default:
     break;
@@ -512,17 +516,42 @@ void model::registered_gone(process_state& p, exec_state& x, std::uint64_t base,
   }
 }
 
-// A frame below the stack pointer of its own thread has returned, and with it went what it held.
-void model::stacks_gone(process_state& p, const exec_state& x, const event_view& v) {
+namespace {
+
+// Whether two calls of one thread were made on one stack: their call stacks begin at the same place. A fiber begins
+// elsewhere, and where it lies says nothing about the frames of its thread. A call stack that was cut off has no begin.
+bool on_one_stack(const traced_process& t, std::uint32_t one, std::uint32_t other) {
+  constexpr std::size_t most_frames = 24; // that the shim records
+  const auto a = t.stack(one), b = t.stack(other);
+  return !a.empty() && !b.empty() && a.size() < most_frames && b.size() < most_frames && a.back() == b.back();
+}
+
+bool has_ended(const traced_process& t, std::uint32_t thread, std::uint64_t by) {
+  const auto it = t.threads.find(thread);
+  return it != t.threads.end() && it->second.ended != 0 && it->second.ended <= by;
+}
+
+} // namespace
+
+// A frame below the stack pointer of its own thread has returned, and with it went what it held; so did all frames of a
+// thread that has ended.
+void model::stacks_gone(process_state& p, exec_state& x, const event_view& v) {
   const std::uint64_t sp = v.event->arg[2];
-  if (sp == 0 || !x.has_stack_memory) return;
-  for (const pointer_use& u : x.pointers) {
+  if (!x.has_stack_memory) return;
+  for (pointer_use& u : x.pointers) {
     allocation& a = *u.memory;
-    if (a.kind != memory_kind::stack || !a.live || a.made_thread != v.thread->index) continue;
-    if (sp >= a.stack_high || a.base + a.size > sp) continue;
+    if (a.kind != memory_kind::stack || (!a.live && a.end_proved)) continue;
+    const bool thread_ended = has_ended(p.trace, a.made_thread, v.event->begin);
+    const bool returned = sp != 0 && a.made_thread == v.thread->index && sp < a.stack_high && a.base + a.size <= sp;
+    if (!thread_ended && !returned) continue;
+    const bool proved = thread_ended || on_one_stack(p.trace, x.site, v.event->stack);
+    if (!a.live && !proved) continue; // no more than was known
     note_end(a, v);
     a.freed_ns = p.trace.to_ns(v.event->begin); // at the latest
     a.freed_by = nullptr;                       // no call: the function returned
+    a.thread_ended = thread_ended;
+    a.end_proved = proved;
+    u.seen = pointer_state::live; // to be told, perhaps again
     p.memory.changed();
   }
 }

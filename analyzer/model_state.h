@@ -29,6 +29,8 @@ enum class thread_role : std::uint8_t { none, owner, participant, outsider };
 // tabled: not in the node, but in memory that a parameter points to, as it was copied there. loaded: an inferred one
 // that the kernel's code uses as an address.
 enum class certainty : std::uint8_t { exact, typed, declared, descriptor, inferred, tabled, loaded };
+// What a node does with an address.
+enum class operand : std::uint8_t { parameter, destination, source, data, batch };
 enum class pointer_state : std::uint8_t { live, unmapped, other_owner, cached };
 
 // A stream as an object, whatever name a call gave it: handle, or one of the default streams.
@@ -54,10 +56,12 @@ struct captured_write {
 
 // What a capture's own thread did outside of it, while it was open.
 struct side_work {
-  kept_call escaped; // the first launch, copy or set on a stream that is not part of it
-  kept_call reader;  // the first that reads what the capture writes
+  kept_call escaped;        // the first launch, copy or set on a stream that is not part of it
+  kept_call reader;         // the first that reads what the capture writes
+  bool reads_fresh = false; // that one, from memory that was allocated during the capture and nothing has filled since
   std::uint64_t launches = 0, operations = 0;
-  kept_call load; // the first that loaded code
+  std::uint64_t to_named = 0; // launches on streams that are no default streams
+  kept_call load;             // the first that loaded code
   std::uint64_t loads = 0, slow_calls = 0;
   std::int64_t load_ns = 0;
 };
@@ -136,6 +140,7 @@ struct graph_state {
   int capture = 0;                                         // id; 0 = built by hand
   std::uint64_t nodes = 0;
   bool memory_nodes = false;
+  std::uint64_t family = 0;               // the same number for clones of one graph; 0 = it has none
   std::shared_ptr<capture_state> lacking; // its capture, if calls were dropped from it and that is not judged yet
   std::int64_t begin_ns = 0, end_ns = 0;  // of the capture
   std::uint32_t stack = 0;                // where it began
@@ -173,11 +178,12 @@ struct pointer_use {
   std::int32_t parameter = -1;
   std::uint32_t offset = 0; // in the parameter
   certainty sure = certainty::exact;
+  operand role = operand::parameter;
   std::uint64_t table_at = 0;               // tabled: where the word lies
   pointer_state seen = pointer_state::live; // as it was reported last
-  bool doubted = false; // inferred, because it may be the end of what another parameter points to
-  bool asked = false;   // the kernel's code, about this word
-  std::string access;   // loaded: how the code uses it
+  bool doubted = false;                     // inferred, because it may be the end of what another parameter points to
+  bool asked = false;                       // the kernel's code, about this word
+  std::string access;                       // loaded: how the code uses it
   bool guessed = false;                     // that it is of this memory follows from the place of its node only
   bool seen_early = false;                  // reported at a launch that may run before the free
 
@@ -254,14 +260,24 @@ struct graph_block {
   std::uint64_t bytes = 0;
   bool allocated = false; // by a launch, and not freed since
   kept_call orphaned;     // the call that destroyed its exec while it was allocated
+  bool scratch = false;   // that exec freed it at each launch, and was launched more than once
+  bool named = false;     // by a node of another graph
 };
 
 // An instantiation or update that failed, until it is known what the program made of it.
 struct failed_build {
   kept_call about;
   std::uint64_t graph = 0, exec = 0; // exec: of an update
+  std::uint64_t family = 0;          // graph_state::family of the graph
+  bool other_work = false;           // something else ran since
   bool from_capture = false;
   bool exec_gone = false;
+};
+
+// A free that was refused in a capture: a mistake unless the memory is freed otherwise.
+struct refused_free {
+  notice told;
+  std::shared_ptr<allocation> memory;
 };
 
 struct growth_site {
@@ -307,6 +323,8 @@ struct process_state {
   std::map<std::uint64_t, graph_block> graph_blocks; // by address
   std::int64_t node_edited_ns = 0;                   // last change by hand of a node of some graph
   std::vector<failed_build> failed_builds;
+  std::uint64_t families = 0;
+  std::vector<refused_free> refused_frees;
   std::unordered_map<std::uint32_t, growth_site> growth; // by stack of the instantiation
   std::unordered_set<std::uint64_t> launched;            // functions
 

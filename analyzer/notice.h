@@ -60,7 +60,9 @@ struct notice {
   // work_escaped
   std::uint64_t escaped_launches = 0, escaped_operations = 0;
   bool reads_captured = false; // `about` reads what a captured, not yet executed operation writes last
+  bool reads_fresh = false;    // ... from memory that did not exist before the capture and that nothing else has filled
   bool ended_empty = false;
+  bool default_stream = false; // all of these launches went to a default stream
   // first_use
   std::uint64_t loads = 0, slow_calls = 0;
   std::int64_t load_ns = 0;
@@ -74,8 +76,10 @@ struct notice {
   std::uint8_t sure = 0; // certainty
   std::shared_ptr<pointer_use> use;
   std::uint64_t block = 0; // begin of the memory that it uses
+  bool scratch = false; // leaked: the graph itself threw away what it allocated the time before, and no other names it
   // build_failed
   bool update = false, recovered = false, old_launched = false, from_capture = false;
+  bool nothing_between = false; // no other work ran between a refused update and the launch; known at level full only
   // code_unloaded
   std::string kernel, unloaded_by;
   std::uint64_t code = 0; // module, library or context

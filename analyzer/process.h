@@ -32,7 +32,8 @@ struct traced_thread {
   std::uint32_t index = 0, tid = 0;
   std::string name;
   std::uint64_t stack_low = 0, stack_high = 0;
-  std::uint64_t ended = 0; // ticks; known only of threads that left a capture open
+  std::uint64_t ended =
+      0; // ticks; known only of threads that left a capture open, or whose graphs may refer to their stack
 };
 
 struct traced_module {

@@ -50,8 +50,10 @@ json to_json(const capture_ref& capture) {
 
 json to_json(const pointer_ref& pointer) {
   return {{"address", hex(pointer.address)},
+          {"graph", pointer.graph},
           {"node", pointer.node},
           {"node_type", pointer.node_type},
+          {"operand", pointer.operand},
           {"kernel", pointer.kernel},
           {"parameter", pointer.parameter},
           {"offset", pointer.offset},
@@ -97,9 +99,11 @@ json to_json(const finding& found) {
           {"capture", found.capture ? to_json(*found.capture) : json(nullptr)},
           {"graph", std::move(graph)},
           {"pointers", std::move(pointers)},
+          {"uses", {{"pointers", found.uses}, {"nodes", found.nodes}, {"graphs", found.graphs}}},
           {"stack", to_json(found.stack)},
           {"python", to_json(found.python)},
           {"count", found.count},
+          {"not_listed", found.not_listed},
           {"cascade", std::move(cascade)},
           {"after", found.after.empty() ? json(nullptr) : json(found.after)},
           {"fingerprint", found.fingerprint},

@@ -11,6 +11,7 @@ namespace capturesan {
 namespace {
 
 constexpr std::size_t frames_shown = 24;
+constexpr std::size_t pointers_shown = 4;
 constexpr std::size_t kernels_shown = 5; // that no address is known of
 constexpr std::size_t most_source_bytes = 160;
 
@@ -110,11 +111,16 @@ std::string capture_text(const capture_ref& capture) {
   return text;
 }
 
-void write_pointer(page& out, const pointer_ref& pointer) {
+std::string use_text(const pointer_ref& pointer) {
   std::string text = fmt::format("{:#x} in node {} ({})", pointer.address, pointer.node, shown(pointer.node_type));
   if (!pointer.kernel.empty()) text += fmt::format(", kernel {}", shown(pointer.kernel));
-  if (pointer.parameter >= 0) text += fmt::format(", parameter {} at byte {}", pointer.parameter, pointer.offset);
-  out.line(4, text);
+  if (pointer.parameter >= 0) return text + fmt::format(", parameter {} at byte {}", pointer.parameter, pointer.offset);
+  if (!pointer.operand.empty() && pointer.operand != "parameter") text += ", its " + shown(pointer.operand);
+  return text;
+}
+
+void write_pointer(page& out, const pointer_ref& pointer) {
+  out.line(4, use_text(pointer));
   if (pointer.allocation_bytes) {
     out.line(6, fmt::format("byte {} of the {} at {:#x}", pointer.allocation_offset,
                             size_text(pointer.allocation_bytes), pointer.allocation));
@@ -122,6 +128,28 @@ void write_pointer(page& out, const pointer_ref& pointer) {
   write_stack(out, 6, "allocated", pointer.allocated_at);
   write_stack(out, 6, "freed", pointer.freed_at);
   if (!pointer.owner_now.empty()) out.line(6, "now owned by " + shown(pointer.owner_now));
+}
+
+std::string some(std::uint64_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+// The first in full, a few in a line each, the others as numbers.
+void write_pointers(page& out, const finding& found) {
+  if (found.pointers.empty()) return;
+  out.line(2, found.pointers.size() == 1 ? "pointer" : "pointers");
+  write_pointer(out, found.pointers.front());
+  const std::size_t lines = std::min(found.pointers.size(), pointers_shown);
+  for (std::size_t i = 1; i < lines; ++i) {
+    const pointer_ref& p = found.pointers[i];
+    const bool elsewhere = found.graph && p.graph != 0 && p.graph != found.graph->id;
+    out.line(4, use_text(p) + (elsewhere ? fmt::format(", of graph {}", p.graph) : ""));
+  }
+  const std::uint64_t all = std::max<std::uint64_t>(found.uses, found.pointers.size());
+  if (all <= lines) return;
+  std::string text = fmt::format("and {}", some(all - lines, "more use"));
+  if (found.nodes > 0) text += fmt::format("; {} of {} in all", some(found.nodes, "node"), some(found.graphs, "graph"));
+  out.line(4, text);
 }
 
 void write_cascade(page& out, const std::vector<cascade_call>& cascade) {
@@ -158,8 +186,7 @@ void write_finding(page& out, const finding& found, const report_data& data) {
   }
   write_stack(out, 2, "stack", found.stack);
   write_stack(out, 2, "python", found.python);
-  if (!found.pointers.empty()) out.line(2, found.pointers.size() == 1 ? "pointer" : "pointers");
-  for (const pointer_ref& pointer : found.pointers) write_pointer(out, pointer);
+  write_pointers(out, found);
   write_cascade(out, found.cascade);
   if (!found.after.empty()) {
     std::string first = "after: " + shown(found.after);
@@ -169,6 +196,8 @@ void write_finding(page& out, const finding& found, const report_data& data) {
     }
     out.line(2, first);
   }
+  if (found.not_listed > 0)
+    out.line(2, fmt::format("{} more like this {} not listed", found.not_listed, found.not_listed == 1 ? "is" : "are"));
   if (!found.remediation.empty())
     out.line(2, out.paint(ink::bold, "fix") + ": " + printable(found.remediation, most_message_bytes));
   if (!found.doc.empty()) out.line(2, "see: " + shown(found.doc));

@@ -15,6 +15,17 @@ field_value word(E e) {
 }
 field_value absent() { return {}; }
 
+// FNV-1a. Generations count in one process, and in one map of it; memory of the host that nobody registered has none.
+std::int64_t id_of(const traced_process& t, const allocation& a) {
+  std::uint64_t h = 0xcbf29ce484222325ull;
+  for (const std::uint64_t part :
+       {std::uint64_t{t.pid}, static_cast<std::uint64_t>(t.clock_ns),
+        static_cast<std::uint64_t>(a.kind == memory_kind::block), a.generation, a.generation != 0 ? 0 : a.base}) {
+    for (int shift = 0; shift < 64; shift += 8) h = (h ^ (part >> shift & 0xff)) * 0x100000001b3ull;
+  }
+  return static_cast<std::int64_t>(h >> 1);
+}
+
 } // namespace
 
 field_value subject::keep(std::string s) const {
@@ -152,12 +163,14 @@ field_value subject::get(field_id id) const {
   case field_id::param_node:
   case field_id::param_node_type:
   case field_id::param_kernel:
+  case field_id::param_operand:
   case field_id::param_index:
   case field_id::param_offset:
   case field_id::param_address:
   case field_id::param_certainty:
   case field_id::param_access:
   case field_id::mem_kind:
+  case field_id::mem_id:
   case field_id::mem_state:
   case field_id::mem_base:
   case field_id::mem_size:
@@ -172,6 +185,7 @@ field_value subject::get(field_id id) const {
   case field_id::mem_freed_in:
   case field_id::mem_modules:
   case field_id::mem_private:
+  case field_id::mem_end_proved:
     return pointer == nullptr ? absent() : memory_field(id);
   default:
     return info(id).group == field_group::always ? call_field(id) : notice_field(id);
@@ -279,6 +293,8 @@ field_value subject::memory_field(field_id id) const {
     return word(n.type);
   case field_id::param_kernel:
     return keep(kernel_name());
+  case field_id::param_operand:
+    return word(u.role);
   case field_id::param_index:
     return number(u.parameter);
   case field_id::param_offset:
@@ -291,6 +307,8 @@ field_value subject::memory_field(field_id id) const {
     return u.access.empty() ? text("") : keep(", which the kernel uses as an address (" + u.access + ")");
   case field_id::mem_kind:
     return word(a.kind);
+  case field_id::mem_id:
+    return number(id_of(view_.process->trace, a));
   case field_id::mem_state:
     return word(state_of(*view_.process, u, view_.process->trace.to_ns(view_.event->begin)));
   case field_id::mem_base:
@@ -302,7 +320,8 @@ field_value subject::memory_field(field_id id) const {
   case field_id::mem_allocated_by:
     return text(a.made_by != nullptr ? std::string_view(a.made_by->api) : std::string_view());
   case field_id::mem_freed_by:
-    if (a.kind == memory_kind::stack && !a.live) return text("the return of its function");
+    if (a.kind == memory_kind::stack && !a.live)
+      return text(a.thread_ended ? "the end of its thread" : "the return of its function");
     return text(a.freed_by != nullptr ? std::string_view(a.freed_by->api) : std::string_view());
   case field_id::mem_owner_now: {
     std::string owner = owner_now();
@@ -322,6 +341,8 @@ field_value subject::memory_field(field_id id) const {
     return keep(modules_of(a));
   case field_id::mem_private:
     return number(a.private_pool ? 1 : 0);
+  case field_id::mem_end_proved:
+    return number(a.end_proved ? 1 : 0);
   default:
     return absent();
   }

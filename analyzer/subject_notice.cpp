@@ -51,6 +51,10 @@ field_value subject::notice_field(field_id id) const {
     return truth(n.ended_empty);
   case field_id::escaped_reads_captured:
     return truth(n.reads_captured);
+  case field_id::escaped_reads_fresh:
+    return truth(n.reads_fresh);
+  case field_id::escaped_default_stream:
+    return truth(n.default_stream);
   case field_id::first_use_loads:
     return number(n.loads);
   case field_id::first_use_slow:
@@ -65,6 +69,8 @@ field_value subject::notice_field(field_id id) const {
     return truth(n.recovered);
   case field_id::build_old_launched:
     return truth(n.old_launched);
+  case field_id::build_nothing_between:
+    return truth(n.nothing_between);
   case field_id::build_from_capture:
     return truth(n.from_capture);
   case field_id::code_kernel:
@@ -99,6 +105,8 @@ field_value subject::memory_notice_field(field_id id) const {
     return number(n.bytes);
   case field_id::gmem_count:
     return number(n.count);
+  case field_id::gmem_scratch:
+    return truth(n.scratch);
   case field_id::gmem_node:
     return {true, n.node, {}};
   case field_id::gmem_node_type:

@@ -1,5 +1,5 @@
-// A launcher keeps the stream of its first call and goes on using it: nothing it does is captured, the graph is empty,
-// and its replays do nothing. No call fails.
+// A launcher names no stream: what it does goes to the default stream and nothing is captured. The graph is empty, and
+// its replays do nothing. No call fails, because the captured stream is a non-blocking one.
 //
 // EXPECT: CS103 cuLaunchKernel
 // CAPTURES: 1
@@ -9,17 +9,15 @@
 
 int main() {
   example::device device;
-  CUstream warm_up = example::make_stream();
   CUstream stream = example::make_stream();
   CUdeviceptr data = example::allocate();
 
-  CUstream kept = warm_up; // the mistake: kept from the warm-up
-  CHECK(example::launch(device.fill, kept, data, example::count, 1u));
-  CHECK(cuStreamSynchronize(warm_up));
+  CHECK(example::launch(device.fill, nullptr, data, example::count, 1u));
+  CHECK(cuStreamSynchronize(nullptr));
 
   CHECK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-  CHECK(example::launch(device.add, kept, data, example::count, 2u));
-  CHECK(example::launch(device.add, kept, data, example::count, 3u));
+  CHECK(example::launch(device.add, nullptr, data, example::count, 2u)); // the mistake: not on `stream`
+  CHECK(example::launch(device.add, nullptr, data, example::count, 3u));
   CUgraph graph = nullptr;
   CHECK(cuStreamEndCapture(stream, &graph));
 

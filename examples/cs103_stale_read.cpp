@@ -12,10 +12,10 @@
 int main() {
   example::device device;
   CUstream stream = example::make_stream();
-  CUdeviceptr data = example::allocate();
   unsigned first = 0;
 
   CHECK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+  CUdeviceptr data = example::allocate();
   CHECK(cuMemsetD32Async(data, 7, example::count, stream));
   CHECK(cuMemcpyDtoH(&first, data, sizeof(first))); // the mistake: runs now
   CUgraph graph = nullptr;

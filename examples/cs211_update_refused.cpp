@@ -1,6 +1,9 @@
 // An executable graph cannot take over a graph with another node. The program does not look, and replays the old one.
 //
+// Suspected only: at level lite nobody can tell whether the program ran the changed work by itself in between.
+//
 // EXPECT: CS211 cuGraphExecUpdate
+// SHOW: suspected
 // CAPTURES: 2
 // REPLAYS: 2
 // EVENTS: 12

@@ -165,6 +165,8 @@ void fill_host(node_out& out, const Params& p) {
 template void fill_host(node_out&, const CUDA_HOST_NODE_PARAMS_v1&);
 template void fill_host(node_out&, const CUDA_HOST_NODE_PARAMS_v2&);
 
+bool asked_for_own_stack() { return known_stack.high != 0; }
+
 stack_range own_stack() {
   if (known_stack.high == 0 && pthread_getattr_np != nullptr && pthread_attr_destroy != nullptr) {
     pthread_attr_t attributes;

@@ -45,6 +45,9 @@ struct stack_range {
 };
 stack_range own_stack();
 
+// Whether this thread has asked: a graph that it made may refer to its stack.
+bool asked_for_own_stack();
+
 template <class Params>
 void fill_kernel(node_writer& w, node_out& out, const Params& p, kernel_handle k);
 void fill_memcpy(node_out& out, const CUDA_MEMCPY3D& p);

@@ -10,6 +10,7 @@
 #include "interpose/driver_facts.h"
 #include "interpose/events.h"
 #include "interpose/host_memory.h"
+#include "interpose/node_params.h"
 #include "interpose/poison.h"
 #include "interpose/real.h"
 #include "interpose/window.h"
@@ -120,6 +121,11 @@ void read_environment() {
     return;
   }
   std::strcpy(options.output, output);
+  const char* session = setting("CAPTURESAN_SESSION");
+  if (session != nullptr && ::strnlen(session, sizeof(options.session)) < sizeof(options.session) &&
+      std::strchr(session, '/') == nullptr) {
+    std::strcpy(options.session, session);
+  }
 }
 
 // --children none: what the program starts shall not know of us. The user's own preload entries stay.
@@ -180,7 +186,7 @@ void on_thread_end(void* state) {
   const own_calls own;
   current_thread = nullptr;
   if (process->session.load() != 0 && t->session == process->session.load()) {
-    if (thread_captures(t->index)) {
+    if (thread_captures(t->index) || asked_for_own_stack()) {
       write_thread_end(t);
     }
     release_thread(t);

@@ -133,6 +133,7 @@ struct settings {
   bool poison;
   u64 max_trace;
   char output[768];
+  char session[64]; // of the command that started it; empty = none
 };
 extern settings options;
 

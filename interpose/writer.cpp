@@ -1,6 +1,10 @@
 #include "interpose/writer.h"
 
+#include <cerrno>
+
 #include <sys/prctl.h>
+
+#include "trace/sign.h"
 
 namespace capturesan::shim {
 
@@ -48,13 +52,15 @@ void make_path() {
 }
 
 // A process whose trace cannot be opened says so without a file: a folder needs no descriptor and no room for data.
-void leave_sign() {
+bool leave_sign(const char* folder, const char* prefix, const char* session) {
   char path[sizeof(process_state::path)];
   char* at = path;
   const char* end = path + sizeof(path) - 1;
-  append(at, end, options.output);
+  append(at, end, folder);
   append(at, end, "/");
-  append(at, end, trace::untraced_prefix);
+  append(at, end, prefix);
+  append(at, end, session);
+  append(at, end, *session == 0 ? "" : "-");
   append(at, end, static_cast<u64>(raw(SYS_getpid)));
   append(at, end, "-");
   char name[17] = {};
@@ -63,7 +69,18 @@ void leave_sign() {
     c = c == '/' ? '_' : c;
   }
   append(at, end, name);
-  raw(SYS_mkdirat, AT_FDCWD, word(path), 0700);
+  return raw(SYS_mkdirat, AT_FDCWD, word(path), 0700) == 0;
+}
+
+// A process that changed its user may not write into the folder either. Making it writable for everybody would let them
+// put files there that the analyzer reads; a name elsewhere tells as much and opens nothing.
+void leave_sign() {
+  if (leave_sign(options.output, trace::untraced_prefix, "") || errno != EACCES) {
+    return;
+  }
+  if (options.session[0] != 0) {
+    leave_sign(trace::sign_folder, trace::sign_prefix, options.session);
+  }
 }
 
 // Gives the file `bytes` real bytes on disk from `offset` on. A hole would be a SIGBUS in the program on a full disk;

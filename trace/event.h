@@ -34,7 +34,8 @@ inline constexpr std::size_t slot_bytes = 64;
   RECORD(lost, 10, "records that could not be written, with the span of time they fall into")                          \
   RECORD(params, 11, "packed parameters of the kernel launch that follows")                                            \
   RECORD(python_stack, 12, "Python frames of the call that follows, as text")                                          \
-  RECORD(thread_end, 13, "a thread ended that had begun a capture which was still open")                               \
+  RECORD(thread_end, 13,                                                                                               \
+         "a thread ended that had begun a capture which was still open, or whose graphs may refer to its stack")       \
   RECORD(edges, 14,                                                                                                    \
          "edges between the nodes of a graph with memory nodes, or of a child graph in it, before the event that "     \
          "instantiates it")                                                                                            \

@@ -96,7 +96,12 @@ result<std::shared_ptr<known_findings>> known_findings::load(const option_values
 
 void known_findings::apply(finding& found) {
   suppressions_.apply(found);
-  if (!baseline_.count(found.fingerprint)) return;
+  if (!baseline_.count(found.fingerprint)) {
+    // The second of a fingerprint and those after it have a number behind it: the baseline counts them.
+    const std::string first = found.fingerprint.substr(0, found.fingerprint.find('-'));
+    if (first != found.fingerprint && baseline_.count(first)) more_.insert(first);
+    return;
+  }
   seen_.insert(found.fingerprint);
   if (!found.suppressed) found.suppressed_by = "baseline " + baseline_file_;
   found.suppressed = true;
@@ -109,6 +114,11 @@ closing_notes known_findings::close(const audit_summary& summary) const {
   if (gone > 0 && summary.complete) {
     out.remarks.push_back(fmt::format("{} of {} findings of the baseline {} were not found this time", gone,
                                       baseline_.size(), baseline_file_));
+  }
+  for (const std::string& first : more_) {
+    out.remarks.push_back(fmt::format("there are more findings of fingerprint {} than the baseline {} knows; any of "
+                                      "them may be the new one, not only the last",
+                                      first, baseline_file_));
   }
   return out;
 }

@@ -24,6 +24,7 @@ class known_findings {
   suppression_list suppressions_;
   std::string baseline_file_;
   std::set<std::string> baseline_, seen_; // fingerprints
+  std::set<std::string> more_;            // found more often than the baseline knows, without the number behind
 };
 
 // The findings that would be shown, as a baseline: sorted and free of what changes from run to run. Findings about the

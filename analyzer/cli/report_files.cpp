@@ -70,8 +70,12 @@ int open_beside(const std::string& file, std::string& name) {
 // Opens the file as it will be opened in the end: better now than after hours of a run. Leaves nothing behind: there
 // may be no report to write. Returns the file's identity, by which two names of one file are known; a device has none,
 // it may be named twice.
-result<std::optional<std::string>> try_file(const std::string& file) {
+result<std::optional<std::string>> try_file(const std::string& file, const std::string& folder) {
   const std::string target = resolved(file);
+  std::error_code error;
+  const bool in_new_folder = !folder.empty() && !fs::exists(folder, error) &&
+                             fs::path(target).parent_path() == fs::path(resolved(folder)).lexically_normal();
+  if (in_new_folder) return std::optional(target); // it is made, and tried, before the program starts
   std::string beside;
   struct stat there {};
   const bool absent = ::stat(target.c_str(), &there) != 0 && errno == ENOENT;
@@ -154,7 +158,7 @@ result<std::vector<report_target>> report_targets(const option_values& options) 
     }
     target.file = text.substr(equals + 1);
     if (target.file.empty()) return failure(fmt::format("--report {}: no file after the =", text));
-    const result<std::optional<std::string>> id = try_file(target.file);
+    const result<std::optional<std::string>> id = try_file(target.file, options.text("output"));
     if (!id) return id.problems();
     if (id.value() && !files.insert(*id.value()).second) {
       return failure(fmt::format("two reports would be written to {}", target.file));

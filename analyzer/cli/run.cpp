@@ -37,9 +37,13 @@ std::string current_folder() {
   return std::filesystem::current_path(error).string();
 }
 
+// As the shim asks for it.
+bool switched_off() { return variable("CAPTURESAN") == "off"; }
+
 // As short as it can be written from here.
 std::string shown_path(const std::string& path) {
   const std::string here = current_folder() + "/";
+  if (here == "/") return path; // at the root, or in a folder that is gone
   return path.starts_with(here) ? path.substr(here.size()) : path;
 }
 
@@ -122,6 +126,7 @@ bool watched_run::prepare() {
   if (const std::string why = program.value().obstacle(); !why.empty()) {
     warnings_.push_back(why + "; only other programs it starts can be watched");
   }
+  if (switched_off()) warnings_.push_back("CAPTURESAN=off is in the environment: nothing will be watched");
   result<std::vector<report_target>> targets = report_targets(in_.options);
   if (!targets) return refuse(targets.problems());
   targets_ = std::move(targets.value());
@@ -271,7 +276,10 @@ int watched_run::report() {
     say(fmt::format("the program was ended by signal {} ({})", signal, strsignal(signal)));
   }
   if (data.summary.events == 0 && !removed && !in_.options.flag("allow-empty")) {
-    say(fmt::format("no driver call was seen; `capturesan doctor -- {}` looks for the reason", in_.program[0]));
+    say(switched_off() ? "no driver call was seen: CAPTURESAN=off is in the environment"
+        : !data.uncovered.empty()
+            ? "no driver call was seen, because of what is not covered"
+            : fmt::format("no driver call was seen; `capturesan doctor -- {}` looks for the reason", in_.program[0]));
   } else if (verdict_of(data) == verdict::nothing_captured && !removed && !in_.options.flag("allow-empty")) {
     say("no capture and no graph was seen, so nothing was judged; --allow-empty accepts that");
   } else if (verdict_of(data) == verdict::clean && !data.summary.notes.empty()) {
@@ -295,6 +303,7 @@ int watched_run::go() {
   watch(child.value(), signals);
   wait_for_others(signals);
   add_untraced(session_.uncovered, folder_);
+  take_signs_left(session_.uncovered, session_.session);
   save_session();
   return report();
 }

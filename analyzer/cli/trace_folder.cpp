@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "trace/format.h"
+#include "trace/sign.h"
 
 namespace capturesan::cli {
 
@@ -115,23 +116,39 @@ std::vector<std::string> trace_files_in(const std::string& folder) {
   return files;
 }
 
-void add_untraced(std::vector<uncovered_process>& list, const std::string& folder) {
-  constexpr std::string_view prefix = trace::untraced_prefix;
+namespace {
+
+// Folders <prefix><pid>-<name>.
+std::vector<std::string> add_signs(std::vector<uncovered_process>& list, const std::string& folder,
+                                   std::string_view prefix, std::string_view what) {
   std::vector<std::string> names;
   std::error_code error;
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-    names.push_back(at->path().filename());
+    if (const std::string name = at->path().filename(); name.starts_with(prefix)) names.push_back(name);
   }
   std::sort(names.begin(), names.end());
   for (const std::string& name : names) {
-    if (!name.starts_with(prefix)) continue;
     std::uint32_t pid = 0;
     const char* const last = name.data() + name.size();
     const auto number = std::from_chars(name.data() + prefix.size(), last, pid);
     if (number.ec != std::errc{} || number.ptr == last || *number.ptr != '-') continue;
     if (std::any_of(list.begin(), list.end(), [&](const uncovered_process& p) { return p.pid == pid; })) continue;
-    list.push_back({pid, std::string(number.ptr + 1, last) + " (has it, but could not open its trace)"});
+    list.push_back({pid, fmt::format("{} ({})", std::string(number.ptr + 1, last), what)});
   }
+  return names;
+}
+
+} // namespace
+
+void add_untraced(std::vector<uncovered_process>& list, const std::string& folder) {
+  add_signs(list, folder, trace::untraced_prefix, "has it, but could not open its trace");
+}
+
+void take_signs_left(std::vector<uncovered_process>& list, const std::string& session) {
+  const std::string folder = trace::sign_folder;
+  const std::string prefix = fmt::format("{}{}-", trace::sign_prefix, session);
+  for (const std::string& name : add_signs(list, folder, prefix, "has it, but may not write into the trace folder"))
+    ::rmdir((folder + "/" + name).c_str());
 }
 
 } // namespace capturesan::cli

@@ -29,4 +29,8 @@ std::vector<std::string> trace_files_in(const std::string& folder);
 // The processes that had the shim and could not open their trace there; added to `list` unless it has them.
 void add_untraced(std::vector<uncovered_process>& list, const std::string& folder);
 
+// Those that could not even leave a sign there, because they run as another user: they left one in /dev/shm. Removes
+// it.
+void take_signs_left(std::vector<uncovered_process>& list, const std::string& session);
+
 } // namespace capturesan::cli

@@ -58,6 +58,21 @@ class Baseline(CommandTest):
         new = self.call("run", "--driver", "sim", "--baseline", "known.json", "--", BUILD / "examples/cs105_unsafe_call")
         self.assertEqual(new.returncode, 1, new.stderr)
 
+    def test_one_more_in_the_same_function_is_new(self):
+        program = BUILD / "tests/cli/two_waits"
+        self.call("run", "--driver", "sim", "-o", "one", "--", program, "1")
+        self.call("run", "--driver", "sim", "-o", "two", "--", program, "2")
+        self.call("baseline", "--baseline", "one.json", "one")
+        self.call("baseline", "--baseline", "two.json", "two")
+        code = lambda trace, baseline: self.call("check", "--baseline", baseline, trace)
+        self.assertEqual(code("one", "one.json").returncode, 0)
+        self.assertEqual(code("two", "two.json").returncode, 0)
+        self.assertEqual(code("one", "two.json").returncode, 0)
+        more = code("two", "one.json")
+        self.assertEqual(more.returncode, 1, more.stdout)
+        self.assertIn("1 error, 0 warnings, 1 suppressed", self.last_line(more.stdout))
+        self.assertIn("any of them may be the new one", more.stdout)
+
     def test_what_is_gone_is_said(self):
         self.call("baseline", "--baseline", "known.json", "t")
         done = self.call("check", "--baseline", "known.json", "t")

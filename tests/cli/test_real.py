@@ -1,6 +1,7 @@
 """The command with its own audit and shim over the simulated driver: real traces, good, cut and foreign."""
 import json
 import os
+import pathlib
 import re
 import shutil
 import signal
@@ -45,6 +46,46 @@ class Run(RealTest):
         self.assertIn(", clean; ", self.last_line(clean.stderr))
         self.assertLessEqual(len(clean.stderr.splitlines()), 3)
         self.assertRegex(self.last_line(clean.stderr), r" 1 capture, [1-9]")
+
+    def test_a_report_in_the_folder_that_is_made_later(self):
+        done = self.run_sim(FIXED, options=["--report", "json=t/own.json"])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue((self.folder / "t/own.json").exists())
+        self.assertEqual(self.run_sim(FIXED, options=["-o", "u", "--report", "json=u/no/own.json"]).returncode, 2)
+        self.assertFalse((self.folder / "u").exists())
+
+    def test_switched_off_is_said(self):
+        done = self.run_sim(FIXED, environment={"CAPTURESAN": "off"})
+        self.assertEqual(done.returncode, 4)
+        self.assertIn("no driver call was seen: CAPTURESAN=off is in the environment", done.stderr)
+
+    def test_a_working_directory_that_is_gone(self):
+        script = 'mkdir gone; cd gone; rmdir ../gone; exec "$@"'
+        done = self.call("-c", script, "sh", REAL, "run", "--driver", "sim", "--", FIXED, command="sh")
+        self.assertRegex(done.stderr, r"trace in /\S+/capturesan-trace-")
+        folder = re.search(r"trace in (/\S+)", done.stderr)[1]
+        self.assertRegex(folder, r"^/dev/shm/|^/tmp/")
+        shutil.rmtree(folder)
+
+    @unittest.skipUnless(os.getuid() == 0 and shutil.which("setpriv"), "needs root and setpriv")
+    def test_a_short_process_of_another_user_is_never_called_clean(self):
+        (self.folder).chmod(0o755)
+        other = ["setpriv", "--clear-groups", "--reuid=65534", "--regid=65534"]
+        if subprocess.run([*other, FIXED, "--nothing"], capture_output=True, check=False,
+                          env={**clean_environment(), "LD_LIBRARY_PATH": str(BUILD / "lib/sim")}).returncode != 0:
+            self.skipTest("another user cannot run what was built here")
+        done = self.run_sim(*other, FIXED)
+        self.assertRegex(done.stderr, r"not covered: pid \d+ .*\(has it, but may not write into the trace folder\)")
+        self.assertNotIn("doctor", done.stderr)
+        shutil.rmtree(self.folder / "t")
+        done = self.run_sim("sh", "-c", f'{FIXED}; exec {" ".join(other)} {FIXED}')
+        self.assertIn(", incomplete; ", self.last_line(done.stderr))
+        self.assertEqual(list(pathlib.Path("/dev/shm").glob("capturesan-untraced-*")), [])
+        # A folder that the other user may write to is enough.
+        (self.folder / "w").mkdir()
+        (self.folder / "w").chmod(0o1777)
+        done = self.call("run", "--driver", "sim", "-o", "w", "--", *other, FIXED)
+        self.assertIn(", clean; ", self.last_line(done.stderr))
 
     def test_ranks_of_a_distributed_job_are_named(self):
         done = self.run_sim(MISTAKE, options=["--report", "json=a.json"],

@@ -123,6 +123,7 @@ TEST_CASE("diff: another topology is all that is said") {
   const auto found = compared({.number = 1}, {.number = 2, .one_more = true});
   REQUIRE(found.size() == 1);
   CHECK(found[0].what == kind::topology);
+  CHECK(found[0].node_type.empty()); // it is about no node
 }
 
 TEST_CASE("diff: two processes are compared by allocation, not by address") {
