@@ -238,12 +238,10 @@ void finding_store::add_place(std::string& all, const process_state& p, std::spa
   }
 }
 
-// What makes two findings different in this run.
-std::string finding_store::identity(const rule& r, const subject& s, const rule_variant* variant) {
+// What makes two findings different in this run. How bad and how sure it is does not: the worst is kept.
+std::string finding_store::identity(const rule& r, const subject& s) {
   const event_view& v = s.view();
-  const auto sev = variant != nullptr && variant->sev ? *variant->sev : r.about.sev;
-  const auto conf = variant != nullptr && variant->conf ? *variant->conf : r.about.conf;
-  std::string all = fmt::format("{}\n{}{}", r.about.id, static_cast<int>(sev), static_cast<int>(conf));
+  std::string all = r.about.id;
   for (const field_id g : r.group_by) all += '\n' + show(g, s.get(g));
   if (v.event == nullptr) return all;
   all += '\n';
@@ -281,14 +279,19 @@ void finding_store::count(int index, const subject& s) {
 }
 
 int finding_store::add(const rule& r, const subject& s, const rule_variant* variant) {
-  std::string key = digest(identity(r, s, variant));
+  std::string key = digest(identity(r, s));
   if (const auto known = by_identity_.find(key); known != by_identity_.end()) {
     count(known->second, s);
     finding& f = findings_[static_cast<std::size_t>(known->second)];
-    if (f.over_gap && evidence_is_whole(s)) { // seen again where nothing is missing
-      const finding again = make(r, s, variant);
+    const auto sev = variant != nullptr && variant->sev ? *variant->sev : r.about.sev;
+    const auto conf = variant != nullptr && variant->conf ? *variant->conf : r.about.conf;
+    const bool worse = sev > f.sev && conf >= f.conf;
+    const bool surer = sev >= f.sev && conf > f.conf; // a look-alike is excluded this time, or nothing is missing
+    if ((worse || surer) && evidence_is_whole(s)) {
+      finding again = make(r, s, variant);
+      f.sev = again.sev;
       f.conf = again.conf;
-      f.message = again.message;
+      f.message = std::move(again.message);
       f.over_gap = false;
       if (on_new_) on_new_(f);
     }

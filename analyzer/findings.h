@@ -47,7 +47,7 @@ class finding_store {
   pointer_ref pointer(process_state& p, const subject& s, bool whole); // whole: with the stacks of the allocation
   static void doubt(finding& f, const subject& s);
   static std::string fingerprint(const rule& r, const subject& s, const finding& f);
-  static std::string identity(const rule& r, const subject& s, const rule_variant* variant);
+  static std::string identity(const rule& r, const subject& s);
   static void add_place(std::string& all, const process_state& p, std::span<const std::uint64_t> addresses);
   void count(int index, const subject& s);
 

@@ -104,7 +104,8 @@ pointer_state state_of(const process_state& p, const pointer_use& use, std::int6
     const auto now = p.memory.find(use.address);
     if (!now) return pointer_state::unmapped;
     // Registering moves nothing: what is page-locked again at that address is what was there.
-    const bool again = now->kind == memory_kind::registered && use.memory->kind == memory_kind::registered;
+    const bool again = now->kind == memory_kind::registered && use.memory->kind == memory_kind::registered &&
+                       now->made_ns > use.memory->freed_ns;
     return again ? pointer_state::live : pointer_state::other_owner;
   }
   if (!use.block || use.block->live) return pointer_state::live;
