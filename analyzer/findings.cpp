@@ -250,10 +250,6 @@ std::string finding_store::identity(const rule& r, const subject& s) {
   all += '\n';
   all += v.python;
   add_place(all, *v.process, addresses_of(*v.process, v));
-  if (s.fork != nullptr) {
-    all += "\nforked";
-    add_place(all, *v.process, v.process->trace.stack(v.capture->members.at(*s.fork).fork_stack));
-  }
   return all;
 }
 

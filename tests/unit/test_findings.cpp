@@ -54,25 +54,6 @@ TEST_CASE("a place is the same wherever its module was loaded") {
   CHECK(j.findings()[0].count == 2);
 }
 
-TEST_CASE("streams that were forked at different places and not joined are different findings") {
-  trace_builder b;
-  add_stack(b, 1, 0x100);
-  add_stack(b, 2, 0x140);
-  add_stack(b, 3, 0x180);
-  const auto begin = b.call(1, {.symbol = "cuStreamBeginCapture_v2", .stream = s1});
-  b.call(1, {.symbol = "cuEventRecord", .stream = s1, .arg = {0x90}});
-  for (const auto& [stream, stack] : {std::pair{s2, 1u}, std::pair{s3, 2u}}) {
-    b.call(1, {.symbol = "cuStreamWaitEvent", .stream = stream, .arg = {0x90}, .stack = stack});
-    b.call(1, {.symbol = "cuLaunchKernel", .stream = stream, .arg = {function}});
-  }
-  b.status(1, s1, begin, trace::capture_status::invalidated);
-  b.call(1, {.symbol = "cuStreamEndCapture", .result = 904, .stream = s1, .stack = 3});
-  const judged j(b.bytes());
-  REQUIRE(j.rules() == std::vector<std::string>{"CS108", "CS108"});
-  CHECK(j.findings()[0].count == 1);
-  CHECK(j.findings()[0].message != j.findings()[1].message);
-}
-
 TEST_CASE("a freed buffer that many nodes of many graphs use is one finding, and a short one") {
   constexpr std::uint64_t graphs = 50, nodes = 40;
   trace_builder b;
@@ -158,7 +139,7 @@ TEST_CASE("names of Python files are as the program has them") {
     CHECK(frames[0].line == 3);
     return frames[0].file;
   };
-  CHECK(one("/home/jos\\xe9/app.py") == "/home/jos\xc3\xa9/app.py");
+  CHECK(one("/srv/jos\\xe9/app.py") == "/srv/jos\xc3\xa9/app.py");
   CHECK(one("/\\u6a21\\u578b/a.py") == "/\xe6\xa8\xa1\xe5\x9e\x8b/a.py");
   CHECK(one("/\\U0001f600.py") == "/\xf0\x9f\x98\x80.py");
   CHECK(one("/\\udce9.py") == "/\xe9.py"); // a byte that is no UTF-8, as os.fsdecode() has it
