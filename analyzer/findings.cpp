@@ -289,6 +289,9 @@ int finding_store::add(const rule& r, const subject& s, const rule_variant* vari
       f.conf = again.conf;
       f.message = std::move(again.message);
       f.over_gap = false;
+      // What it speaks of comes first; count() has put it last.
+      if (s.pointer != nullptr && f.pointers.size() == f.uses && f.uses > 1)
+        std::rotate(f.pointers.begin(), f.pointers.end() - 1, f.pointers.end());
       if (on_new_) on_new_(f);
     }
     return known->second;

@@ -125,9 +125,11 @@ TEST_CASE("a suspicion about an allocation does not hide what is proved about it
   b.call(1, {.symbol = "cuMemFree_v2", .arg = {buf}});
   b.call(1, {.symbol = "cuGraphLaunch", .stream = s1, .arg = {0x100}});
   const judged j(b.bytes());
-  REQUIRE(j.findings().size() == 2);
-  CHECK(j.findings()[0].conf == confidence::suspected);
-  CHECK(j.findings()[1].conf == confidence::proved);
+  REQUIRE(j.findings().size() == 1);
+  CHECK(j.findings()[0].conf == confidence::proved);
+  CHECK(j.findings()[0].message.find("the memset node 1") != std::string::npos);
+  REQUIRE(j.findings()[0].pointers.size() == 2);
+  CHECK(j.findings()[0].pointers[0].operand == "destination");
 }
 
 // CPython, Python/traceback.c, _Py_DumpASCII: below 0x20 and from 0x7f on as \xHH, then \uHHHH, then \UHHHHHHHH.
