@@ -4,6 +4,8 @@
 #include <fstream>
 #include <iterator>
 
+#include <fmt/format.h>
+
 #include "analyzer/sass_follow.h"
 #include "tests/support/catch.hpp"
 
@@ -21,7 +23,7 @@ constexpr std::uint64_t memory = 4096; // bytes behind each of the three
 constexpr int architectures[] = {80, 90, 120};
 
 std::string text_of(int sm) {
-  std::ifstream file(std::string(CAPTURESAN_SASS) + "/kernels_sm" + std::to_string(sm) + ".txt");
+  std::ifstream file(fmt::format("{}/kernels_sm{}.txt", CAPTURESAN_SASS, sm));
   std::string text{std::istreambuf_iterator<char>(file), {}};
   REQUIRE(!text.empty());
   return text;
@@ -194,10 +196,11 @@ bool uses(const std::vector<std::string>& lines, std::size_t word, const work& w
 TEST_CASE("an address plus something that may be an address is nobody's") {
   const std::vector<std::string> load = {"LDC.64 R2, c[0x0][0x210]", "LDC.64 R8, c[0x0][0x220]",
                                          "LDG.E.64 R4, desc[UR4][R8.64]"};
-  const auto with = [&](std::vector<std::string> lines) {
-    lines.insert(lines.begin(), load.begin(), load.end());
-    lines.push_back("STG.E desc[UR4][R6.64], R0");
-    return uses(lines, data);
+  const auto with = [&](const std::vector<std::string>& lines) {
+    std::vector<std::string> all = load;
+    all.insert(all.end(), lines.begin(), lines.end());
+    all.emplace_back("STG.E desc[UR4][R6.64], R0");
+    return uses(all, data);
   };
   // Both halves read from memory: an offset or another address.
   CHECK_FALSE(with({"IADD3 R6, P0, R4, R2, RZ", "IADD3.X R7, R5, R3, RZ, P0, !PT"}));
@@ -229,9 +232,10 @@ TEST_CASE("what decides must be known") {
   const std::string access = "LDG.E R4, desc[UR4][R2.64]";
   const std::vector<std::string> head = {"LDC.64 R2, c[0x0][0x220]", "LDC.64 R8, c[0x0][0x210]",
                                          "LDG.E R0, desc[UR4][R8.64]", "ISETP.NE.AND P0, PT, R0, RZ, PT"};
-  const auto with = [&](std::vector<std::string> lines) {
-    lines.insert(lines.begin(), head.begin(), head.end());
-    return uses(lines, other);
+  const auto with = [&](const std::vector<std::string>& lines) {
+    std::vector<std::string> all = head;
+    all.insert(all.end(), lines.begin(), lines.end());
+    return uses(all, other);
   };
   CHECK(with({access, "EXIT"}));
   CHECK_FALSE(with({"@P0 " + access, "EXIT"}));
