@@ -228,13 +228,25 @@ std::string finding_store::fingerprint(const rule& r, const subject& s, const fi
   return digest(all);
 }
 
-// The exact place: return addresses, relative to what they are in, and lines of Python.
+// The exact place: return addresses, relative to what they are in, and lines of Python. Of the innermost frames: a
+// helper that is called from two lines makes two mistakes, a loop over captures further out makes one.
+constexpr std::size_t exact_frames = 3;
+
+static std::string_view innermost_lines(std::string_view python) {
+  std::size_t end = 0;
+  for (std::size_t n = 0; n < exact_frames && end != std::string_view::npos; ++n)
+    end = python.find('\n', end == 0 ? 0 : end + 1);
+  return python.substr(0, end);
+}
+
 void finding_store::add_place(std::string& all, const process_state& p, std::span<const std::uint64_t> addresses) {
+  std::size_t frames = 0;
   for (const std::uint64_t address : addresses) {
     const traced_module* m = p.trace.module_at(address);
     const std::string module = m == nullptr ? std::string() : file_name(m->path);
     if (is_nobodys(module) || module.starts_with(shim_name)) continue;
     all += fmt::format("\n{}+{:x}", module, m == nullptr ? address : address - m->bias);
+    if (++frames == exact_frames) return;
   }
 }
 
@@ -248,7 +260,7 @@ std::string finding_store::identity(const rule& r, const subject& s) {
   all += v.call->api;
   if (groups_by(r, field_id::mem_id)) return all;
   all += '\n';
-  all += v.python;
+  all += innermost_lines(v.python);
   add_place(all, *v.process, addresses_of(*v.process, v));
   return all;
 }

@@ -157,13 +157,13 @@ void write_details(call_frame& f, u8& flags) {
       f.arg[1] = size_at(f.arg[0]);
       note_device_memory(f.arg[0], f.arg[1]);
       break;
-    case call_class::alloc:
     case call_class::host_register:
       note_registered(f.arg[0], f.arg[1]);
       break;
     case call_class::host_unregister:
       note_unregistered(f.arg[0]);
       break;
+    case call_class::alloc:
     case call_class::map:
       note_device_memory(f.arg[0], f.arg[1]);
       break;

@@ -19,7 +19,7 @@ const std::vector<command>& table() {
        "watch a program and report what breaks its graph captures",
        run_command,
        {{"output", "driver", "level", "rules", "report", "suppress", "baseline", "fail-on", "show", "cupti", "children",
-         "max-trace", "keep-trace", "poison", "strict", "allow-empty", "wait", "strip-deepbind"},
+         "max-trace", "keep-trace", "poison", "strict", "allow-empty", "wait", "disassembler", "strip-deepbind"},
         0,
         true},
        "The program keeps its terminal, input, output and signals; everything capturesan says goes to stderr.\n"
@@ -33,7 +33,9 @@ const std::vector<command>& table() {
        "TRACE...",
        "judge recorded traces by the rules, as run does",
        check_command,
-       {{"rules", "report", "suppress", "baseline", "fail-on", "show", "strict", "allow-empty"}, 64, false},
+       {{"rules", "report", "suppress", "baseline", "fail-on", "show", "strict", "allow-empty", "disassembler"},
+        64,
+        false},
        "TRACE is a trace file or the folder of a run; several are judged together.\n",
        "  capturesan check capturesan-trace-20261129-101500-4711\n"
        "  capturesan check --rules mine.yaml --report json trace > findings.json\n"},
@@ -41,7 +43,9 @@ const std::vector<command>& table() {
        "TRACE...",
        "write the report of a trace, also while its program is running",
        report_command,
-       {{"rules", "report", "suppress", "baseline", "fail-on", "show", "strict", "allow-empty"}, 64, false},
+       {{"rules", "report", "suppress", "baseline", "fail-on", "show", "strict", "allow-empty", "disassembler"},
+        64,
+        false},
        "As check; but nothing is concluded from the end of the trace while its program is alive.\n",
        "  capturesan report trace\n"
        "  capturesan report --show suspected --report text --report json=findings.json trace\n"},
@@ -49,7 +53,7 @@ const std::vector<command>& table() {
        "TRACE...",
        "write down the findings of a trace, so that later runs fail on new ones only",
        baseline_command,
-       {{"rules", "suppress", "baseline", "show", "strict", "allow-empty"}, 64, false},
+       {{"rules", "suppress", "baseline", "show", "strict", "allow-empty", "disassembler"}, 64, false},
        "Writes to the file of --baseline, else to stdout. Findings are known again by rule, callers and what the rule\n"
        "groups by: never by lines or addresses.\n",
        "  capturesan baseline --baseline capturesan-baseline.json trace\n"
@@ -112,7 +116,7 @@ const std::vector<command>& table() {
        "[-- PROGRAM]",
        "say why the shim did not load, and what to do",
        doctor_command,
-       {{"output", "driver", "pid"}, 0, true},
+       {{"output", "driver", "pid", "disassembler"}, 0, true},
        "Exit code: 0 if nothing stands in the way, 1 otherwise.\n",
        "  capturesan doctor\n"
        "  capturesan doctor -- ./my_program\n"

@@ -134,7 +134,7 @@ class Help(CommandTest):
 
     def test_version(self):
         for words in (["version"], ["--version"]):
-            self.assertRegex(self.call(*words).stdout, r"^capturesan \d+\.\d+\.\d+, trace format 2\.\d+, \d+ driver calls known\n$")
+            self.assertRegex(self.call(*words).stdout, r"^capturesan \d+\.\d+\.\d+, trace format 3\.\d+, \d+ driver calls known\n$")
 
 
 if __name__ == "__main__":

@@ -331,8 +331,8 @@ class Traces(RealTest):
 
     def test_other_version(self):
         # Major version: two bytes after the magic (trace/format.h).
-        self.file.write_bytes(self.bytes[:8] + struct.pack("<H", 3) + self.bytes[10:])
-        self.refused(self.file.name, "3.")
+        self.file.write_bytes(self.bytes[:8] + struct.pack("<H", 4) + self.bytes[10:])
+        self.refused(self.file.name, "4.")
 
     def test_dump(self):
         done = self.call("dump", "t")

@@ -25,12 +25,12 @@ bool has(const std::vector<std::byte>& bytes, std::string_view text) {
 
 TEST_CASE("redact: paths keep their last part, arguments go, names stay") {
   trace_builder b;
-  b.text(1, trace::text_role::executable, 0, "/home/hidden/bin/engine");
+  b.text(1, trace::text_role::executable, 0, "/srv/hidden/bin/engine");
   b.text(1, trace::text_role::argv, 1, "--token=hidden");
-  b.text(1, trace::text_role::deepbind, 0, "/home/hidden/libplugin.so");
-  b.text(1, trace::text_role::note, 0, "no frames of /home/hidden/libpython3.so: too old");
-  b.module(1, 0x400000, 0x400000, 0x500000, "/home/hidden/lib/libblas.so.3");
-  b.python(1, "Thread 0x1 of hidden:\n  File \"/home/hidden/a.py\", line 3 in go\n  File \"/home/hidden/cut");
+  b.text(1, trace::text_role::deepbind, 0, "/srv/hidden/libplugin.so");
+  b.text(1, trace::text_role::note, 0, "no frames of /srv/hidden/libpython3.so: too old");
+  b.module(1, 0x400000, 0x400000, 0x500000, "/srv/hidden/lib/libblas.so.3");
+  b.python(1, "Thread 0x1 of hidden:\n  File \"/srv/hidden/a.py\", line 3 in go\n  File \"/srv/hidden/cut");
   b.call(1, {.symbol = "cuStreamBeginCapture_v2", .stream = 0x1000});
   const std::vector<std::byte> before = b.bytes(), after = redacted(before);
   REQUIRE(has(before, "hidden"));
@@ -50,8 +50,8 @@ TEST_CASE("redact: paths keep their last part, arguments go, names stay") {
 TEST_CASE("redact: any bytes at all, and nothing outside of them") {
   std::vector<std::byte> bytes = [] {
     trace_builder b;
-    b.text(1, trace::text_role::executable, 0, "/home/hidden/bin/engine");
-    b.module(1, 0x400000, 0x400000, 0x500000, "/home/hidden/lib/libblas.so.3");
+    b.text(1, trace::text_role::executable, 0, "/srv/hidden/bin/engine");
+    b.module(1, 0x400000, 0x400000, 0x500000, "/srv/hidden/lib/libblas.so.3");
     for (int i = 0; i < 20; ++i) b.call(1, {.symbol = "cuMemAlloc_v2", .arg = {0x1000, 64}});
     return b.bytes();
   }();
