@@ -19,6 +19,8 @@ SKIP = 77
 # Why each is refused: "Prohibited and Unhandled Operations", CUDA programming guide; tests/golden/ has the measured answers.
 EAGER = [("CS101", "cuStreamSynchronize", '"wait for the read-back"'),
          ("CS105", "cuMemAlloc", "cudaMalloc(&workspace"),
+         ("CS105", "cuMemAlloc", "cudaMalloc(&qo_copy"),
+         ("CS105", "cuMemAlloc", "cudaMalloc(&kv_copy"),
          ("CS101", "cuStreamSynchronize", '"wait for the conversion copy'),
          ("CS105", "cuMemFree", "cudaFree(*p)")]
 
