@@ -198,6 +198,9 @@ void auditor::finish() {
   summarize_rules();
   if (const std::string unseen = unseen_parts(); !unseen.empty())
     summary_.notes.push_back("the operands of these were not judged: " + unseen);
+  for (const rule_status& r : summary_.rules) {
+    if (!r.partly.empty()) summary_.notes.push_back(fmt::format("{} may have missed some: {}", r.id, r.partly));
+  }
   if (!options_.close || files_.empty()) return;
   const closing_notes notes = options_.close(summary_);
   summary_.notes.insert(summary_.notes.end(), notes.remarks.begin(), notes.remarks.end());

@@ -140,6 +140,8 @@ std::string auditor::unseen_parts() const {
 }
 
 void auditor::summarize_rules() {
+  constexpr const char* few_of_host = "graphs name more memory of the host than could be watched";
+  constexpr const char* few_of_blocks = "there were more blocks of PyTorch's allocator than could be followed";
   summary_.rules.clear();
   const std::string unseen = unseen_parts();
   const bool any_full = std::any_of(files_.begin(), files_.end(),
@@ -174,10 +176,10 @@ void auditor::summarize_rules() {
       status.why_not = unseen;
     } else if (r->asks_host && host_lost && status.findings == 0) {
       status.evaluated = false;
-      status.why_not = "graphs name more memory of the host than could be watched";
+      status.why_not = few_of_host;
     } else if (r->asks_blocks && blocks_lost && status.findings == 0) {
       status.evaluated = false;
-      status.why_not = "there were more blocks of PyTorch's allocator than could be followed";
+      status.why_not = few_of_blocks;
     } else if (summary_.dropped > 0 && status.findings == 0) {
       status.evaluated = false;
       status.why_not = "records were dropped";
@@ -187,6 +189,8 @@ void auditor::summarize_rules() {
                        : damaged ? "the trace is cut off or damaged"
                                  : "the trace does not show all that happened";
     }
+    if (status.evaluated && r->asks_host && host_lost) status.partly = few_of_host;
+    if (status.evaluated && r->asks_blocks && blocks_lost) status.partly = few_of_blocks;
     summary_.rules.push_back(std::move(status));
   }
 }

@@ -106,6 +106,7 @@ struct rule_status { // of every rule that was loaded
   severity sev = severity::error; // of its plain form; a finding may differ
   std::string description = {}, remediation = {}, doc = {};
   std::vector<std::string> tags = {};
+  std::string partly = {}; // evaluated, but not all that it should have seen was there: why
 };
 
 struct capture_summary {

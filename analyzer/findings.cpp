@@ -65,7 +65,9 @@ bool groups_by(const rule& r, field_id id) {
 }
 
 // What differs from run to run although the mistake is the same.
-bool is_fleeting(field_id id) { return id == field_id::mem_id || info(id).type == field_type::address; }
+bool is_fleeting(field_id id) {
+  return id == field_id::mem_id || id == field_id::graph_id || info(id).type == field_type::address;
+}
 
 // The insides of the simulated driver's CUDA runtime say nothing about the program.
 bool is_our_runtime(std::string_view symbol) { return symbol.find("capturesan::runtime::") != symbol.npos; }
@@ -228,25 +230,13 @@ std::string finding_store::fingerprint(const rule& r, const subject& s, const fi
   return digest(all);
 }
 
-// The exact place: return addresses, relative to what they are in, and lines of Python. Of the innermost frames: a
-// helper that is called from two lines makes two mistakes, a loop over captures further out makes one.
-constexpr std::size_t exact_frames = 3;
-
-static std::string_view innermost_lines(std::string_view python) {
-  std::size_t end = 0;
-  for (std::size_t n = 0; n < exact_frames && end != std::string_view::npos; ++n)
-    end = python.find('\n', end == 0 ? 0 : end + 1);
-  return python.substr(0, end);
-}
-
+// The exact place: return addresses, relative to what they are in, and lines of Python.
 void finding_store::add_place(std::string& all, const process_state& p, std::span<const std::uint64_t> addresses) {
-  std::size_t frames = 0;
   for (const std::uint64_t address : addresses) {
     const traced_module* m = p.trace.module_at(address);
     const std::string module = m == nullptr ? std::string() : file_name(m->path);
     if (is_nobodys(module) || module.starts_with(shim_name)) continue;
     all += fmt::format("\n{}+{:x}", module, m == nullptr ? address : address - m->bias);
-    if (++frames == exact_frames) return;
   }
 }
 
@@ -260,7 +250,7 @@ std::string finding_store::identity(const rule& r, const subject& s) {
   all += v.call->api;
   if (groups_by(r, field_id::mem_id)) return all;
   all += '\n';
-  all += innermost_lines(v.python);
+  all += v.python;
   add_place(all, *v.process, addresses_of(*v.process, v));
   return all;
 }
@@ -277,50 +267,90 @@ void finding_store::count(int index, const subject& s) {
   t.call = call;
   if (s.pointer == nullptr || v.exec == nullptr) return;
   const std::pair node(v.exec->id, s.pointer->node);
+  if (!t.uses
+           .emplace(node.first, node.second, s.pointer->address,
+                    s.pointer->parameter * 8 + static_cast<int>(s.pointer->role))
+           .second)
+    return;
   ++f.uses;
   f.nodes += t.node != node ? 1 : 0;
   t.node = node;
   t.graphs.insert(v.exec->id);
   f.graphs = t.graphs.size();
-  const bool listed = f.uses == 1; // by make()
-  if (!listed && f.pointers.size() < most_pointers) f.pointers.push_back(pointer(*v.process, s, false));
+  const bool by_make = f.uses == 1;
+  if (!by_make && f.pointers.size() < most_pointers) f.pointers.push_back(pointer(*v.process, s, false));
+}
+
+// Findings of one fingerprint are numbered, so that a baseline counts them. What is only suspected has numbers of its
+// own: whether it is seen may be chance, and a baseline leaves it out.
+void finding_store::number(finding& f, const std::string& kind) {
+  alike& same = by_fingerprint_[kind];
+  if (f.conf == confidence::suspected) {
+    f.fingerprint = kind + "-suspected" + (++same.suspected > 1 ? fmt::format("-{}", same.suspected) : "");
+  } else {
+    f.fingerprint = kind + (++same.sure > 1 ? fmt::format("-{}", same.sure) : "");
+  }
+}
+
+// One more than are listed: it is counted with the last of its kind, which a baseline that knows fewer does not know
+// then.
+int finding_store::not_listed(const listed& of, const std::string& kind) {
+  finding& last = findings_[static_cast<std::size_t>(of.last)];
+  if (++last.not_listed == 1) {
+    last.fingerprint = kind + (last.conf == confidence::suspected ? "-suspected" : "") + "-and-more";
+    if (on_new_) on_new_(last);
+  }
+  return of.last;
+}
+
+// Seen again: worse, or without what made it doubtful.
+void finding_store::raise(int index, const rule& r, const subject& s, const rule_variant* variant) {
+  finding& f = findings_[static_cast<std::size_t>(index)];
+  const auto sev = variant != nullptr && variant->sev ? *variant->sev : r.about.sev;
+  const auto conf = variant != nullptr && variant->conf ? *variant->conf : r.about.conf;
+  const bool worse = sev > f.sev && conf >= f.conf;
+  const bool surer = sev >= f.sev && conf > f.conf; // a look-alike is excluded this time, or nothing is missing
+  if ((!worse && !surer) || !evidence_is_whole(s)) return;
+  finding again = make(r, s, variant);
+  if (again.conf < f.conf) return; // doubted for another reason
+  const bool was_suspected = f.conf == confidence::suspected;
+  f.sev = again.sev;
+  f.conf = again.conf;
+  f.message = std::move(again.message);
+  f.over_gap = false;
+  // What it speaks of comes first; if it is a new use, count() has put it last.
+  const auto speaks_of = std::find_if(f.pointers.begin(), f.pointers.end(), [&](const pointer_ref& u) {
+    return !again.pointers.empty() && u.node == again.pointers.front().node &&
+           u.address == again.pointers.front().address;
+  });
+  if (speaks_of != f.pointers.end()) std::rotate(f.pointers.begin(), speaks_of, speaks_of + 1);
+  if (was_suspected && f.conf != confidence::suspected && f.not_listed == 0)
+    number(f, tallies_[static_cast<std::size_t>(index)].kind);
+  if (on_new_) on_new_(f);
 }
 
 int finding_store::add(const rule& r, const subject& s, const rule_variant* variant) {
   std::string key = digest(identity(r, s));
   if (const auto known = by_identity_.find(key); known != by_identity_.end()) {
     count(known->second, s);
-    finding& f = findings_[static_cast<std::size_t>(known->second)];
-    const auto sev = variant != nullptr && variant->sev ? *variant->sev : r.about.sev;
-    const auto conf = variant != nullptr && variant->conf ? *variant->conf : r.about.conf;
-    const bool worse = sev > f.sev && conf >= f.conf;
-    const bool surer = sev >= f.sev && conf > f.conf; // a look-alike is excluded this time, or nothing is missing
-    if ((worse || surer) && evidence_is_whole(s)) {
-      finding again = make(r, s, variant);
-      f.sev = again.sev;
-      f.conf = again.conf;
-      f.message = std::move(again.message);
-      f.over_gap = false;
-      // What it speaks of comes first; count() has put it last.
-      if (s.pointer != nullptr && f.pointers.size() == f.uses && f.uses > 1)
-        std::rotate(f.pointers.begin(), f.pointers.end() - 1, f.pointers.end());
-      if (on_new_) on_new_(f);
-    }
+    raise(known->second, r, s, variant);
     return known->second;
   }
   finding f = make(r, s, variant);
-  alike& same = by_fingerprint_[f.fingerprint];
-  if (same.count == most_alike) {
-    ++findings_[static_cast<std::size_t>(same.last)].not_listed;
-    return same.last;
-  }
-  if (++same.count > 1) f.fingerprint += fmt::format("-{}", same.count);
+  const std::string kind = f.fingerprint;
+  // For each severity, and apart from what is only suspected: many harmless ones must not hide what is not.
+  alike& same = by_fingerprint_[kind];
+  listed& of = f.conf == confidence::suspected ? same.of_suspected : same.of_severity[static_cast<std::size_t>(f.sev)];
+  if (of.count == most_alike) return not_listed(of, kind);
+  ++of.count;
+  number(f, kind);
   const int index = static_cast<int>(findings_.size());
-  same.last = index;
+  of.last = index;
   by_identity_.emplace(std::move(key), index);
   f.count = 0;
   findings_.push_back(std::move(f));
   tallies_.emplace_back();
+  tallies_.back().kind = kind;
   count(index, s);
   if (on_new_) on_new_(findings_.back());
   return index;

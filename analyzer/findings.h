@@ -1,11 +1,13 @@
 // The findings so far: one for each rule, call, exact place and whatever the rule groups by, with what hangs under it.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <set>
 #include <span>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -50,21 +52,31 @@ class finding_store {
   static std::string identity(const rule& r, const subject& s);
   static void add_place(std::string& all, const process_state& p, std::span<const std::uint64_t> addresses);
   void count(int index, const subject& s);
+  void raise(int index, const rule& r, const subject& s, const rule_variant* variant);
+  void number(finding& f, const std::string& kind);
 
   std::shared_ptr<symbolizer> names_;
   std::function<void(finding&)> on_new_;
   std::vector<finding> findings_;
-  // What was counted last of a finding.
+  // What was counted of a finding.
   struct tally {
+    std::string kind; // its fingerprint without the number
     const process_state* process = nullptr;
     std::pair<std::uint64_t, std::uint32_t> call; // its begin and thread
     std::pair<int, std::uint32_t> node;           // exec and node
     std::set<int> graphs;
+    std::set<std::tuple<int, std::uint32_t, std::uint64_t, int>> uses; // exec, node, address, operand
   };
-  struct alike {
+  struct listed {
     std::size_t count = 0;
     int last = 0;
   };
+  struct alike {
+    std::size_t sure = 0, suspected = 0; // numbers given out
+    listed of_suspected;
+    std::array<listed, 3> of_severity;
+  };
+  int not_listed(const listed& of, const std::string& kind);
   std::vector<tally> tallies_; // one for each finding
   std::unordered_map<std::string, int> by_identity_;
   std::unordered_map<std::string, alike> by_fingerprint_;

@@ -90,16 +90,17 @@ report_counts count_findings(const report_data& data) {
   report_counts counts;
   for (const finding& found : data.findings) {
     if (!confident(found, data)) continue;
+    const auto n = 1 + found.not_listed;
     if (found.suppressed) {
-      ++counts.suppressed;
+      counts.suppressed += n;
     } else if (found.conf == confidence::suspected) {
-      ++counts.suspected;
+      counts.suspected += n;
     } else if (found.sev == severity::error) {
-      ++counts.errors;
+      counts.errors += n;
     } else if (found.sev == severity::warning) {
-      ++counts.warnings;
+      counts.warnings += n;
     } else {
-      ++counts.notes;
+      counts.notes += n;
     }
   }
   return counts;

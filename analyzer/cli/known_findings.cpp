@@ -95,6 +95,10 @@ result<std::shared_ptr<known_findings>> known_findings::load(const option_values
 }
 
 void known_findings::apply(finding& found) {
+  if (found.suppressed_by.starts_with("baseline ")) { // under the fingerprint that it had
+    found.suppressed = false;
+    found.suppressed_by.clear();
+  }
   suppressions_.apply(found);
   if (!baseline_.count(found.fingerprint)) {
     // The second of a fingerprint and those after it have a number behind it: the baseline counts them.

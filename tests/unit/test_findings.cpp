@@ -132,6 +132,64 @@ TEST_CASE("a suspicion about an allocation does not hide what is proved about it
   CHECK(j.findings()[0].pointers[0].operand == "destination");
 }
 
+namespace {
+
+// A buffer that a graph sets is given back before the launch. Waiting: in the order of another stream, so that the
+// launch may come first.
+void freed_too_early(trace_builder& b, std::uint64_t n, bool waiting) {
+  const std::uint64_t at = buf + n * 0x10000;
+  b.call(1, {.symbol = "cuMemAllocAsync", .stream = s2, .arg = {at, 4096}});
+  trace::node_record set{};
+  set.type = node_type::memset;
+  set.value[0] = at;
+  set.value[2] = 16;
+  b.node(1, set);
+  b.call(1, {.symbol = "cuGraphInstantiateWithFlags", .arg = {0x100000 + n, 0x200000 + n}});
+  b.call(1, {.symbol = "cuMemFreeAsync", .stream = s2, .arg = {at}});
+  if (!waiting) b.call(1, {.symbol = "cuStreamSynchronize", .stream = s2});
+  b.call(1, {.symbol = "cuGraphLaunch", .stream = s1, .arg = {0x100000 + n}});
+}
+
+} // namespace
+
+TEST_CASE("many suspicions of one kind hide nothing that is proved, and take no number from it") {
+  trace_builder b;
+  constexpr std::uint64_t many = 300;
+  for (std::uint64_t n = 0; n < many; ++n) freed_too_early(b, n, true);
+  freed_too_early(b, many, false);
+  freed_too_early(b, many + 1, false);
+  const judged j(b.bytes());
+  std::vector<const finding*> proved;
+  std::uint64_t suspected = 0;
+  for (const finding& f : j.findings()) {
+    if (f.conf == confidence::proved) proved.push_back(&f);
+    suspected += f.conf == confidence::suspected ? 1 + f.not_listed : 0;
+  }
+  CHECK(suspected == many);
+  REQUIRE(proved.size() == 2);
+  CHECK(proved[0]->fingerprint.find('-') == std::string::npos);
+  CHECK(proved[1]->fingerprint == proved[0]->fingerprint + "-2");
+  trace_builder alone;
+  freed_too_early(alone, 0, false);
+  const judged one(alone.bytes());
+  REQUIRE(one.findings().size() == 1);
+  CHECK(one.findings()[0].fingerprint == proved[0]->fingerprint);
+}
+
+TEST_CASE("more of one kind than are listed is another fingerprint than as many as are") {
+  const auto last_of = [](std::uint64_t n) {
+    trace_builder b;
+    for (std::uint64_t i = 0; i < n; ++i) freed_too_early(b, i, false);
+    const judged j(b.bytes());
+    REQUIRE(j.findings().size() == 256);
+    return j.findings().back();
+  };
+  const finding full = last_of(256), more = last_of(258);
+  CHECK(full.not_listed == 0);
+  CHECK(more.not_listed == 2);
+  CHECK(more.fingerprint != full.fingerprint);
+}
+
 // CPython, Python/traceback.c, _Py_DumpASCII: below 0x20 and from 0x7f on as \xHH, then \uHHHH, then \UHHHHHHHH.
 TEST_CASE("names of Python files are as the program has them") {
   const auto one = [](const std::string& file) {
