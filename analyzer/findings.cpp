@@ -336,12 +336,22 @@ int finding_store::add(const rule& r, const subject& s, const rule_variant* vari
     raise(known->second, r, s, variant);
     return known->second;
   }
+  const auto unlisted = unlisted_.find(key);
+  if (unlisted != unlisted_.end()) { // counted already, unless it is worse or surer now
+    const auto sev = variant != nullptr && variant->sev ? *variant->sev : r.about.sev;
+    const auto conf = variant != nullptr && variant->conf ? *variant->conf : r.about.conf;
+    if (sev <= unlisted->second.sev && conf <= unlisted->second.conf) return unlisted->second.counted_with;
+  }
   finding f = make(r, s, variant);
   const std::string kind = f.fingerprint;
   // For each severity, and apart from what is only suspected: many harmless ones must not hide what is not.
   alike& same = by_fingerprint_[kind];
   listed& of = f.conf == confidence::suspected ? same.of_suspected : same.of_severity[static_cast<std::size_t>(f.sev)];
-  if (of.count == most_alike) return not_listed(of, kind);
+  if (of.count == most_alike) {
+    if (unlisted != unlisted_.end() && f.sev <= unlisted->second.sev && f.conf <= unlisted->second.conf) return of.last;
+    unlisted_.insert_or_assign(std::move(key), unlisted_finding{f.sev, f.conf, of.last});
+    return not_listed(of, kind);
+  }
   ++of.count;
   number(f, kind);
   const int index = static_cast<int>(findings_.size());

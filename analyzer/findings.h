@@ -79,6 +79,12 @@ class finding_store {
   int not_listed(const listed& of, const std::string& kind);
   std::vector<tally> tallies_; // one for each finding
   std::unordered_map<std::string, int> by_identity_;
+  struct unlisted_finding {
+    severity sev;
+    confidence conf;
+    int counted_with;
+  };
+  std::unordered_map<std::string, unlisted_finding> unlisted_; // by identity
   std::unordered_map<std::string, alike> by_fingerprint_;
   std::int64_t start_ns_ = 0;
 };

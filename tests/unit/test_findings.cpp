@@ -190,6 +190,19 @@ TEST_CASE("more of one kind than are listed is another fingerprint than as many 
   CHECK(more.fingerprint != full.fingerprint);
 }
 
+TEST_CASE("what is not listed is counted once, however often it happens") {
+  trace_builder b;
+  b.module(1, 0x400000, 0x400000, 0x500000, "/opt/program");
+  for (std::uint32_t i = 0; i < 260; ++i) add_stack(b, 1 + i, 0x1000 + 16 * i);
+  for (int round = 0; round < 3; ++round) {
+    for (std::uint32_t i = 0; i < 260; ++i) refused_wait(b, s1, 1 + i);
+  }
+  const judged j(b.bytes());
+  REQUIRE(j.findings().size() == 256);
+  CHECK(j.findings().front().count == 3);
+  CHECK(j.findings().back().not_listed == 4);
+}
+
 // CPython, Python/traceback.c, _Py_DumpASCII: below 0x20 and from 0x7f on as \xHH, then \uHHHH, then \UHHHHHHHH.
 TEST_CASE("names of Python files are as the program has them") {
   const auto one = [](const std::string& file) {
